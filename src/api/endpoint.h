@@ -9,6 +9,7 @@
 #include "api/exchange.h"
 #include "api/models/model_request.h"
 #include "api/telemetry/telemetry.h"
+#include "base/log.h"
 
 namespace cairn::api {
 
@@ -36,6 +37,13 @@ struct Endpoint {
         handle(its_handler),
         at_once(what_it_tries_first) {}
 
+  /// The row, of whose requests the log has lines at debug alone: probes, lists, and what a page asks every moment.
+  constexpr Endpoint quiet() const {
+    Endpoint row = *this;
+    row.log_level = LogLevel::kDebug;
+    return row;
+  }
+
   std::string_view method;   ///< "POST"; a GET takes HEAD too
   std::string_view pattern;  ///< a path; in it {id} stands for a part without a slash, {id...} for all the rest
   Protocol protocol;
@@ -45,6 +53,7 @@ struct Endpoint {
   RunsOn runs_on;
   Handler handle;
   AtOnce at_once;  ///< null: nothing is tried before
+  LogLevel log_level = LogLevel::kInfo;
 };
 
 /// The lists, each beside its handlers.

@@ -1,6 +1,7 @@
 // What models there are, in the words of OpenAI's and Anthropic's clients, which share the paths; and loading them.
 #include <algorithm>
 
+#include "api/access/principal.h"
 #include "api/anthropic/models.h"
 #include "api/endpoint.h"
 #include "api/model_list.h"
@@ -72,6 +73,17 @@ ordered_json ollama_entry(const ListedModel& model) {
             {"quantization_level", model.quantisation}}}};
 }
 
+/// What whoever asks may do with models here, by the last word of the path that does it: the page shows no other
+/// button.
+ordered_json actions_of(const Exchange& exchange) {
+  ordered_json actions = ordered_json::array();
+  if (!principal_of(exchange.request).may_manage()) return actions;
+  if (exchange.service.models() != nullptr) actions = {"load", "unload"};
+  if (exchange.service.pulls().settings() != nullptr)
+    for (const auto* action : {"pull", "delete"}) actions.push_back(action);
+  return actions;
+}
+
 /// All of them where the path has no id.
 Result<void> handle_models(Exchange& exchange) {
   if (anthropic::speaks_anthropic(exchange.request)) {
@@ -88,6 +100,7 @@ Result<void> handle_models(Exchange& exchange) {
     list["data"].push_back(openai_entry(model));
     list["models"].push_back(ollama_entry(model));
   }
+  list["actions"] = actions_of(exchange);
   return send_json(exchange, list);
 }
 
@@ -175,10 +188,15 @@ std::span<const Endpoint> model_endpoints() {
   constexpr auto kProtocol = Protocol::kOpenAi;
   constexpr auto kOpenAi = ErrorFormat::kOpenAi, kLlamaCpp = ErrorFormat::kLlamaCpp;
   static constexpr Endpoint kRows[] = {
-      {"GET", "/v1/models", kProtocol, kOpenAi, kNeedsNamed, kAnyKey, kWorker, handle_models, try_models},
-      {"GET", "/models", kProtocol, kLlamaCpp, kNeedsNamed, kAnyKey, kWorker, handle_models, try_models},
-      {"GET", "/v1/models/{id...}", kProtocol, kOpenAi, kNeedsNamed, kAnyKey, kWorker, handle_models, try_models},
-      {"GET", "/v1/models/proposals", kProtocol, kOpenAi, kNeedsStart, kManagingKey, kWorker, handle_proposals},
+      Endpoint{"GET", "/v1/models", kProtocol, kOpenAi, kNeedsNamed, kAnyKey, kWorker, handle_models, try_models}
+          .quiet(),
+      Endpoint{"GET", "/models", kProtocol, kLlamaCpp, kNeedsNamed, kAnyKey, kWorker, handle_models, try_models}
+          .quiet(),
+      Endpoint{"GET", "/v1/models/{id...}", kProtocol, kOpenAi, kNeedsNamed, kAnyKey, kWorker, handle_models,
+               try_models}
+          .quiet(),
+      Endpoint{"GET", "/v1/models/proposals", kProtocol, kOpenAi, kNeedsStart, kManagingKey, kWorker, handle_proposals}
+          .quiet(),
       {"POST", "/v1/models/load", kProtocol, kOpenAi, kNeedsNamed, kManagingKey, kWorker, handle_load},
       {"POST", "/models/load", kProtocol, kLlamaCpp, kNeedsNamed, kManagingKey, kWorker, handle_load},
       {"POST", "/v1/models/unload", kProtocol, kOpenAi, kNeedsNamed, kManagingKey, kWorker, handle_unload},

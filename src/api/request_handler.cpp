@@ -72,21 +72,28 @@ void call(Service& service, const Route& route, net::HttpRequest request, std::s
 
 void handle(Service& service, const Route& route, net::HttpRequest request,
             std::shared_ptr<net::HttpResponse> response) {
+  RequestRecord& record = *std::static_pointer_cast<RequestRecord>(request.context);
+  const Telemetry& telemetry = service.telemetry();
   // Whoever needs a key sees the page first, which asks for it.
-  if (service.options().page && web::handle_page(request, *response)) return;
+  const web::PageFile* file = service.options().page ? web::asked_file(request) : nullptr;
+  if (file != nullptr) {
+    telemetry.let_in_quietly(record);
+    return web::send_file(*file, request, *response);
+  }
   if (Access* access = service.access()) {
     response = let_in(*access, request, std::move(response), route.access, route.errors);
     if (response == nullptr) return;
-    if (const std::string& key = principal_of(request).name(); !key.empty())
-      std::static_pointer_cast<RequestRecord>(request.context)->asked_by(key);
+    if (const std::string& key = principal_of(request).name(); !key.empty()) record.asked_by(key);
   }
-  // Probes come every second, and refusals as often as a stranger likes.
-  if (route.access != AccessRule::kOpen)
-    service.telemetry().let_in(*std::static_pointer_cast<RequestRecord>(request.context));
+  // Probes come every second, and refusals, which have no line at all, as often as a stranger likes.
+  if (route.access == AccessRule::kOpen) {
+    telemetry.let_in_quietly(record);
+  } else {
+    telemetry.let_in(record, route.endpoint == nullptr ? LogLevel::kInfo : route.endpoint->log_level);
+  }
   const auto client_id = client_request_id(request);
   if (!client_id) return send_error(*response, client_id.error(), route.errors);
-  if (!client_id->empty() && route.access != AccessRule::kOpen)
-    log_info("{} from {}: its client calls it \"{}\"", request.id, request.remote, *client_id);
+  record.called(*client_id);
   const bool reads = request.method == "GET" || request.method == "HEAD";
   if (service.stopping() && !reads) return send_error(*response, server_stops(), route.errors);
   if (service.loading() && (route.endpoint == nullptr || route.endpoint->needs.start)) {

@@ -108,6 +108,7 @@ Result<Plan> plan_hugging_face(const Pull& pull) {
   CAIRN_TRY(Choice choice, choose_files(name, files, pull.options.memory_bytes));
   Plan plan;
   if (!choice.reason.empty()) plan.notes.push_back(choice.reason);
+  std::ranges::move(choice.left_out, std::back_inserter(plan.notes));
   const std::vector<RemoteFile> projector = projector_of(files);
   if (!projector.empty() && pull.options.projector) choice.files.push_back(projector[0]);
   if (!projector.empty() && !pull.options.projector)
@@ -291,6 +292,7 @@ Result<std::vector<fs::path>> find_pulled(const ModelName& name, const fs::path&
                 printable(list, kEchoBytesMax * 8));
   }
   if (!choice) return std::unexpected(choice.error());
+  for (const std::string& line : choice->left_out) log_info("{} in {}: {}", name.text(), below.string(), line);
   // What is here may be but the head of a model that is not.
   const bool says_which = !name.file.empty() || is_beside_models(name.tag) || is_beside_models(name.model);
   if (!says_which && is_beside_models(choice->files[0].path)) return not_pulled(name, folder);

@@ -75,6 +75,7 @@ struct Candidate {
   std::vector<RemoteFile> files;
   uint32_t parts = 1;
 
+  bool is_whole() const { return files.size() == parts; }
   int64_t bytes() const {
     int64_t sum = 0;
     for (const RemoteFile& file : files) sum += file.bytes;
@@ -152,6 +153,16 @@ void drop_beside_models(std::vector<Candidate>& candidates) {
   }
 }
 
+/// Without the split models that lack parts, where there are whole ones; `told` has a line for each that is left out.
+void drop_incomplete(std::vector<Candidate>& candidates, std::vector<std::string>& told) {
+  if (std::ranges::none_of(candidates, &Candidate::is_whole)) return;
+  for (const Candidate& candidate : candidates)
+    if (!candidate.is_whole() && told.size() < kListedMax)
+      told.push_back(fmt::format("{} is left out: {} of its {} parts are there", printable(candidate.files[0].path),
+                                 candidate.files.size(), candidate.parts));
+  std::erase_if(candidates, [](const Candidate& candidate) { return !candidate.is_whole(); });
+}
+
 std::string list_labels(std::span<const Candidate> candidates) {
   std::set<std::string> labels;
   for (const Candidate& candidate : candidates)
@@ -169,11 +180,11 @@ std::string list_files(const ModelName& name, std::span<const Candidate> candida
 }
 
 Result<Choice> chosen(Candidate candidate, std::string reason) {
-  if (candidate.files.size() != candidate.parts) {
+  if (!candidate.is_whole()) {
     return fail(Code::kCorruptFile, "{} has {} of its {} parts; the hub's list lacks the others",
                 printable(candidate.files[0].path), candidate.files.size(), candidate.parts);
   }
-  return Choice{std::move(candidate.files), std::move(candidate.label), std::move(reason)};
+  return Choice{std::move(candidate.files), std::move(candidate.label), std::move(reason), {}};
 }
 
 Result<Choice> choose_by_file(const ModelName& name, std::vector<Candidate> candidates) {
@@ -209,10 +220,14 @@ Result<Choice> choose_by_tag(const ModelName& name, std::vector<Candidate> candi
   if (found.empty())
     return fail(Code::kNotFound, "{}/{} has no {}; it has {}", name.owner, name.model, printable(name.tag),
                 list_labels(candidates));
+  std::vector<std::string> left_out;
+  drop_incomplete(found, left_out);
   if (found.size() > 1)
     return fail(Code::kInvalidArgument, "{}/{} has several files of {}; say which one: {}", name.owner, name.model,
                 label, list_files(name, found));
-  return chosen(std::move(found[0]), "");
+  CAIRN_TRY(Choice choice, chosen(std::move(found[0]), ""));
+  choice.left_out = std::move(left_out);
+  return choice;
 }
 
 Result<Choice> choose_by_memory(const ModelName& name, std::vector<Candidate> candidates, int64_t memory_bytes) {
@@ -322,13 +337,17 @@ Result<Choice> choose_files(const ModelName& name, std::span<const RemoteFile> f
   if (!name.file.empty()) {
     if (!gguf::is_projector(name.file)) return choose_by_file(name, std::move(candidates));
     for (const RemoteFile& file : files)
-      if (file.path == name.file) return Choice{{file}, gguf::quantisation_label(file.path), ""};
+      if (file.path == name.file) return Choice{{file}, gguf::quantisation_label(file.path), "", {}};
     return choose_by_file(name, std::move(candidates));
   }
   if (!name.tag.empty()) return choose_by_tag(name, std::move(candidates));
   drop_beside_models(candidates);
-  if (candidates.size() == 1) return chosen(std::move(candidates[0]), "");
-  return choose_by_memory(name, std::move(candidates), memory_bytes);
+  std::vector<std::string> left_out;
+  drop_incomplete(candidates, left_out);
+  CAIRN_TRY(Choice choice, candidates.size() == 1 ? chosen(std::move(candidates[0]), "")
+                                                  : choose_by_memory(name, std::move(candidates), memory_bytes));
+  choice.left_out = std::move(left_out);
+  return choice;
 }
 
 std::vector<RemoteFile> projector_of(std::span<const RemoteFile> files) {

@@ -37,9 +37,10 @@ Result<OllamaManifest> read_manifest(std::string_view json);
 
 /// What is fetched of a repository.
 struct Choice {
-  std::vector<RemoteFile> files;  ///< one, or all parts in order
-  std::string quantisation;       ///< of the file's name; may be empty
-  std::string reason;             ///< a line that says what was taken and why; empty if the name said it
+  std::vector<RemoteFile> files;      ///< one, or all parts in order
+  std::string quantisation;           ///< of the file's name; may be empty
+  std::string reason;                 ///< a line that says what was taken and why; empty if the name said it
+  std::vector<std::string> left_out;  ///< a line for each split model that lacks parts and could have been meant
   int64_t bytes() const;
 };
 
@@ -51,7 +52,7 @@ bool is_beside_models(std::string_view path);
 /// `memory_bytes`: Q8_0, Q6_K, Q5_K_M, Q5_K_S, Q4_K_M, Q4_K_S, IQ4_NL, IQ4_XS, Q4_0, then smaller ones, then mixtures
 /// of other names from large to small, then floats; if none does, the smallest if it fits at all. Errors: kNotFound,
 /// which lists what there is; kInvalidArgument where several files match; kOutOfMemory; kCorruptFile for a split set
-/// that is not complete.
+/// that is not complete, where no whole file could be meant.
 Result<Choice> choose_files(const ModelName& name, std::span<const RemoteFile> files, int64_t memory_bytes);
 /// The vision projector that belongs to it: F16 before others, the smallest first; empty if there is none.
 std::vector<RemoteFile> projector_of(std::span<const RemoteFile> files);

@@ -203,6 +203,19 @@ TEST(RemoteFiles, AFileIsTakenWithAllItsParts) {
   EXPECT_THAT(chosen(named(""), 9, {{"m-00001-of-00003.gguf", 1, ""}}), HasSubstr("has 1 of its 3 parts"));
 }
 
+TEST(RemoteFiles, ASplitModelThatLacksPartsMakesWayForAWholeFile) {
+  const RemoteFile part = {"m-Q8_0-00001-of-00003.gguf", 1, ""};
+  EXPECT_EQ(chosen(named(""), 100, {part, {"m-Q4_0.gguf", 2, ""}}), "m-Q4_0.gguf");
+  EXPECT_EQ(chosen(named(""), 100, {part, {"m-Q4_0.gguf", 2, ""}, {"m-Q6_K.gguf", 3, ""}}), "m-Q6_K.gguf");
+  EXPECT_EQ(chosen(named("Q8_0"), 100, {part, {"other/m-Q8_0.gguf", 3, ""}}), "other/m-Q8_0.gguf");
+  // Where it is meant, it is no other.
+  EXPECT_THAT(chosen(named("Q8_0"), 100, {part, {"m-Q4_0.gguf", 2, ""}}), HasSubstr("has 1 of its 3 parts"));
+  EXPECT_THAT(chosen(named("", part.path), 100, {part, {"m-Q4_0.gguf", 2, ""}}), HasSubstr("has 1 of its 3 parts"));
+  const std::vector<RemoteFile> files = {part, {"m-Q4_0.gguf", 2, ""}};
+  EXPECT_THAT(choose_files(named(""), files, 100).value().left_out,
+              testing::ElementsAre(HasSubstr("m-Q8_0-00001-of-00003.gguf is left out: 1 of its 3 parts")));
+}
+
 TEST(RemoteFiles, OfProjectorsTheOneOfHalfPrecisionIsFetched) {
   const std::vector<RemoteFile> files = repository();
   ASSERT_EQ(projector_of(files).size(), 1);

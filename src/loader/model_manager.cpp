@@ -151,7 +151,8 @@ std::vector<ModelStatus> ModelManager::list(const ModelScope& scope) const {
 }
 
 ModelStatus ModelManager::status_of(const Entry& entry) const {
-  ModelStatus status{.served = entry.served, .loaded = entry.loaded.lock(), .error = entry.error, .expires = {}};
+  ModelStatus status{
+      .served = entry.served, .loaded = entry.loaded.lock(), .error = entry.error, .loads = entry.loads, .expires = {}};
   if (status.loaded != nullptr) status.state = ModelState::kLoaded;
   const bool asked = entry.wanted || !entry.waiting.empty();
   if (entry.loading || (asked && status.loaded == nullptr)) status.state = ModelState::kLoading;
@@ -389,6 +390,7 @@ void ModelManager::run_loads() {
     Result<SharedModel> loaded = entry->loaded.lock();
     if (*loaded == nullptr) {
       entry->loading = true;
+      const auto begun = Clock::now();
       lock.unlock();
       loaded = load_entry(entry);
       lock.lock();
@@ -400,6 +402,8 @@ void ModelManager::run_loads() {
       entry->wanted = false;
       entry->used = Clock::now();
       entry->error = loaded ? std::string() : loaded.error().text();
+      ++(loaded ? entry->loads.loads : entry->loads.failures);
+      if (loaded) entry->loads.time += Clock::now() - begun;
       if (loaded) {
         entry->loaded = *loaded;
         entry->context_tokens = (*loaded)->engine->context_tokens();

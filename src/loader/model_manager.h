@@ -65,11 +65,19 @@ struct ServedModel {
   bool pinned = false;  ///< does not give way, and is not unloaded when idle
 };
 
+/// How often a model was loaded since the start, or could not be.
+struct LoadCounts {
+  int64_t loads = 0;  ///< that went well
+  int64_t failures = 0;
+  std::chrono::nanoseconds time{0};  ///< of the loads, from opening the file until the model could be asked
+};
+
 struct ModelStatus {
   std::shared_ptr<const ServedModel> served;
   ModelState state = ModelState::kUnloaded;
   SharedModel loaded;  ///< of kLoaded
   std::string error;   ///< of the last try to load it; empty: none
+  LoadCounts loads{};
   /// Positions of a conversation: of kLoaded, or those that loading it is known to give; nullopt: see
   /// ModelManager::context_tokens.
   std::optional<int64_t> context_tokens{};
@@ -179,6 +187,7 @@ class ModelManager {
     KeepAlive keep;
     Clock::time_point used{};
     std::string error;
+    LoadCounts loads;
     // What was read of the file, as long as it is the one that `served` describes.
     std::optional<int64_t> context_tokens;
     std::shared_ptr<const ModelFacts> facts;

@@ -155,6 +155,14 @@ test('models that a key may not use are on no list and not there', async () => {
   });
 });
 
+test('the list of models says what whoever asks may do with them', async () => {
+  await withServer(['--api-key-file', keyFile([`some ${key('some')}`, `root ${key('root')} manage`])], async (server) => {
+    const actions = async (name) => JSON.parse((await raw(`${server.url}/v1/models`, { headers: { Authorization: `Bearer ${key(name)}` } })).body).actions;
+    assert.deepEqual(await actions('some'), []);
+    assert.deepEqual(await actions('root'), ['load', 'unload', 'pull', 'delete']);
+  });
+});
+
 test('requests over a limit are 429 with the headers that clients read', async () => {
   const lines = [`few ${key('few')} rpm=2`, `short ${key('short')} tpm=20`, `one ${key('one')} concurrent=1`, `free ${key('free')}`];
   await withServer(['--api-key-file', keyFile(lines)], async (server) => {

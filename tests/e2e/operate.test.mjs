@@ -79,7 +79,8 @@ test('the log in JSON and the metrics count what was sent, and the key is in nei
   const lines = end.log.trim().split('\n').map((line) => JSON.parse(line));
   const ins = lines.filter((line) => line.event === 'request_in');
   const outs = lines.filter((line) => line.event === 'request_out');
-  assert.equal(ins.length, 9);  // and GET /metrics
+  // Not GET /metrics, nor the search for a model, which have lines at debug alone.
+  assert.equal(ins.length, 7);
   assert.deepEqual(ins.map((line) => line.request).sort(), outs.map((line) => line.request).sort());
   const answered = outs.filter((line) => line.model !== null && !line.client_gone);
   assert.equal(answered.length, used.requests);
@@ -111,16 +112,75 @@ test('the log in JSON and the metrics count what was sent, and the key is in nei
   assert.ok(sum(samples, 'cairn_memory_planned_bytes', { part: 'kv' }) > 0);
 });
 
-test('the log in text has a line in and a line out of each request, or none', async () => {
+const lineOf = (log, what) => log.split('\n').filter((line) => line.includes(` ${what} `));
+
+test('the log in text has one readable line of each request, or none', async () => {
   const server = await serve(story);
   await askAll(server);
-  const end = await server.stop();
-  assert.equal(end.log.match(/ in: POST /g).length, 4);
-  assert.equal(end.log.match(/ out: 200 /g).length, 4);
-  assert.match(end.log, / out: 200 openai \/v1\/completions, .* stream, tokens \d+\/\d+\/6, first [\d.]+ ms, .* length/);
+  const answer = await server.post('/v1/chat/completions', { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 3 },
+    { headers: { 'content-type': 'application/json', 'x-client-request-id': 'mine' } });
+  const id = answer.headers.get('x-request-id');
+  const { usage } = await answer.json();
+  assert.equal((await server.post('/v1/nothing', {})).status, 404);
+  for (const quiet of ['/', '/health', '/ready', '/metrics', '/props', '/v1/models', '/api/tags', '/v1/models/none'])
+    await (await fetch(server.url + quiet)).arrayBuffer();
+  const page = await (await fetch(server.url, { headers: { accept: 'text/html' } })).text();
+  assert.ok((await fetch(`${server.url}/${page.match(/assets\/main-\w+\.js/)[0]}`)).ok);
+  const { log } = await server.stop();
+  const posts = log.split('\n').filter((line) => / info POST /.test(line));
+  assert.equal(posts.length, 6, log);
+  assert.doesNotMatch(log, / GET /);
+  assert.match(posts[3], /info POST \/v1\/completions 200 model=\S+ prompt \d+ \(\d+ cached\) answer 6, length, first token [\d.]+ ms, [\d.]+ tokens\/s, [\d.]+ m?s, stream, from 127\.0\.0\.1, req_[0-9a-f]{8}$/);
+  const cached = usage.prompt_tokens_details.cached_tokens;
+  assert.ok(posts[4].includes(` prompt ${usage.prompt_tokens} (${cached} cached) answer 3, length, `), posts[4]);
+  assert.ok(posts[4].endsWith(`, ${id.slice(0, 12)} (its client's id: "mine")`), posts[4]);
+  assert.match(posts[5], /POST \/v1\/nothing 404, [\d.]+ ms, from /);
   const quiet = await serve(story, ['--no-log-requests']);
   await askAll(quiet);
-  assert.doesNotMatch((await quiet.stop()).log, / (?:in|out): /);
+  assert.doesNotMatch((await quiet.stop()).log, / POST /);
+});
+
+test('what is asked every moment has its lines at debug', async () => {
+  const server = await serve(story, ['--log-level', 'debug']);
+  for (const path of ['/health', '/metrics', '/props', '/v1/models']) await (await fetch(server.url + path)).arrayBuffer();
+  await server.post('/v1/completions', { prompt: 'Once', max_tokens: 1 });
+  const { log } = await server.stop();
+  for (const path of ['/health', '/metrics', '/props', '/v1/models']) {
+    assert.equal(lineOf(log, `debug GET ${path} 200,`).length, 1, `${path}: ${log}`);
+  }
+  assert.equal(lineOf(log, 'debug POST /v1/completions begins,').length, 1, log);
+  assert.equal(lineOf(log, 'info POST /v1/completions 200').length, 1, log);
+});
+
+test('the metrics tell the version, the state of models, their loads and the bytes of their pages', async () => {
+  const models = fs.mkdtempSync(path.join(folder, 'models-'));
+  fs.copyFileSync(story, path.join(models, 'story.gguf'));
+  const server = await serve(null, ['--models', models, '--own-models']);
+  const state = (samples, model) => samples
+    .filter((each) => each.name === 'cairn_model_state' && each.labels.model === model && each.value === 1).map((each) => each.labels.state);
+  const before = await metricsOf(server);
+  assert.equal(sum(before, 'cairn_build_info', { version: fs.readFileSync(path.join(root, 'VERSION'), 'utf8').trim() }), 1);
+  assert.deepEqual(state(before, 'story'), ['unloaded']);
+  assert.equal(sum(before, 'cairn_model_loads_total', { model: 'story' }), 0);
+  assert.equal((await server.post('/v1/completions', { model: 'story', prompt: 'Once', max_tokens: 2 })).status, 200);
+  const samples = await metricsOf(server);
+  assert.deepEqual(state(samples, 'story'), ['loaded']);
+  assert.equal(sum(samples, 'cairn_model_loads_total', { model: 'story' }), 1);
+  assert.equal(sum(samples, 'cairn_model_load_failures_total', { model: 'story' }), 0);
+  assert.ok(sum(samples, 'cairn_model_load_seconds_total', { model: 'story' }) > 0);
+  const pages = (stateOf) => sum(samples, 'cairn_kv_pages', { model: 'story', state: stateOf });
+  const bytes = (stateOf) => sum(samples, 'cairn_kv_bytes', { model: 'story', state: stateOf });
+  const each = (bytes('used') + bytes('cached') + bytes('free')) / (pages('used') + pages('cached') + pages('free'));
+  assert.ok(each > 0);
+  assert.ok(Math.abs(bytes('free') / each - pages('free')) < 1, JSON.stringify(samples.filter(({ name }) => name.startsWith('cairn_kv_'))));
+  await server.stop();
+  const small = await serve(null, ['--models', models, '--own-models', '--memory', '200KiB']);
+  assert.ok((await small.post('/v1/completions', { model: 'story', prompt: 'Once', max_tokens: 2 })).status >= 400);
+  const after = await metricsOf(small);
+  assert.deepEqual(state(after, 'story'), ['unloaded']);
+  assert.equal(sum(after, 'cairn_model_load_failures_total', { model: 'story' }), 1);
+  assert.equal(sum(after, 'cairn_model_load_seconds_total', { model: 'story' }), 0);
+  await small.stop();
 });
 
 test('texts to embed are told of, too', async () => {

@@ -175,3 +175,56 @@ test('an answer ends with what matches stop_regex', async () => {
   for (const [wrong, said] of [['(a', /stop_regex \(a: /], ['a*', /matches the empty text/], ['(a)\\1', /stop_regex/]])
     assert.match((await complete({ stop_regex: wrong }, 400)).error.message, said);
 });
+
+test('a form in another protocol\'s place is refused by name, and never passed over', async () => {
+  const schema = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };
+  const openai = { type: 'json_schema', json_schema: { name: 'x', schema } };
+  const cases = [
+    ['/v1/chat/completions', { response_format: { type: 'object', schema } }, /response_format\.type must be/],
+    ['/v1/chat/completions', { response_format: { type: 'json_object', properties: schema.properties } }, /response_format\.properties has no place here/],
+    ['/v1/chat/completions', { response_format: { type: 'json_schema', json_schema: { schema: { type: 'object', schema } } } }, /the one in its member schema belongs here/],
+    ['/v1/chat/completions', { text: { format: { type: 'json_schema', name: 'x', schema } } }, /text is not supported: use response_format/],
+    ['/v1/chat/completions', { format: schema }, /format is not supported: use response_format/],
+    ['/v1/chat/completions', { output_config: { format: { type: 'json_schema', schema } } }, /output_config is not supported/],
+    ['/v1/completions', { format: 'json' }, /format is not supported: use response_format/],
+    ['/api/chat', { response_format: openai }, /response_format is not supported: use format/],
+    ['/api/chat', { options: { format: schema } }, /options\.format is not supported: use format, beside options/],
+    ['/api/chat', { format: { type: 'object', schema } }, /format must be a JSON Schema; the one in its member schema/],
+    ['/api/generate', { response_format: openai }, /response_format is not supported: use format/],
+    ['/v1/messages', { output_config: { schema } }, /output_config\.schema has no place here: the form of the answer goes into output_config\.format/],
+    ['/v1/messages', { response_format: openai }, /response_format is not supported: use output_config\.format/],
+    ['/v1/responses', { text: { type: 'json_schema', schema } }, /text\.type has no place here: the form of the answer goes into text\.format/],
+    ['/v1/responses', { json_schema: schema }, /json_schema is not supported: use text\.format/],
+  ];
+  for (const [route, form, words] of cases) {
+    const asked = { '/v1/completions': { prompt: 'Once' }, '/api/generate': { prompt: 'Once' }, '/v1/responses': { input: 'Once' } }[route] ?? { messages };
+    const answer = await ask(route, { ...asked, max_tokens: 8, stream: false, ...form }, 400);
+    assert.match(answer.error.message ?? answer.error, words, `${route} ${JSON.stringify(form)}`);
+  }
+  // Where the meaning is plain, it is the form.
+  assert.match(await chat({ json_mode: true, temperature: 2, seed: 3, max_tokens: 200 }), /^\{/);
+  assert.match(await chat({ grammar_string: 'root ::= [0-9]+', max_tokens: 5 }), /^[0-9]+$/);
+});
+
+test('fields by the names of other servers mean what they mean there', async () => {
+  const greedy = await complete({ n_predict: 24 });
+  const seeded = { temperature: undefined, seed: 9 };
+  assert.equal((await complete({ ...seeded, n_predict: 24, do_sample: false })).content, greedy.content);
+  for (const name of ['max_new_tokens', 'max_output_tokens', 'num_predict'])
+    assert.equal((await ask('/v1/completions', { prompt: 'Once', temperature: 0, [name]: 3 })).usage.completion_tokens, 3);
+  const word = greedy.content.slice(4, 8);
+  for (const name of ['stopping_strings', 'stop_strings', 'stop_sequences']) {
+    const { choices: [{ text, finish_reason }] } = await ask('/v1/completions', { prompt: 'Once upon a time', max_tokens: 24, temperature: 0, [name]: [word] });
+    assert.deepEqual([text, finish_reason], [greedy.content.slice(0, greedy.content.indexOf(word)), 'stop'], name);
+  }
+  const banned = await ask('/api/generate', { prompt: 'Once upon a time', raw: true, stream: false, num_predict: 24, temperature: 0, bad_words: [word] });
+  assert.ok(!banned.response.includes(word.trimStart()), banned.response);
+  for (const [field, words] of [
+    [{ max_tokens: 5, max_new_tokens: 6 }, /max_new_tokens contradicts max_tokens/],
+    [{ stop: 'a', stopping_strings: ['b'] }, /stopping_strings contradicts stop/],
+    [{ do_sample: false, temperature: 0.7 }, /do_sample is false, which contradicts temperature/],
+    [{ max_length: 50 }, /max_length is not supported: .*use max_tokens/],
+    [{ top_a: 0.2 }, /top_a is not supported/],
+    [{ best_of: 3 }, /best_of is not supported: use n/],
+  ]) assert.match((await ask('/v1/chat/completions', { messages, ...field }, 400)).error.message, words);
+});

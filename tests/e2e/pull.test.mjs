@@ -18,6 +18,7 @@ const repositories = {
     'm-F16.gguf': bytes, 'm-Q8_0.gguf': bytes, 'm-Q4_K_M.gguf': other, 'mmproj-F16.gguf': other,
     'sub/m-Q6_K-00001-of-00002.gguf': bytes, 'sub/m-Q6_K-00002-of-00002.gguf': other,
   },
+  'org/half': { 'm-Q8_0-00001-of-00002.gguf': bytes, 'm-Q4_0.gguf': other },
 };
 let hub, folder, models;
 before(async () => { hub = await startHub({ repositories, models: { 'library/story': { latest: bytes, tiny: other } } }); });
@@ -83,6 +84,19 @@ test('Hugging Face: all parts of a split file come, and the projector where it i
   assert.equal(done.stdout, parts.join('\n') + '\n');
   same(parts[0], bytes);
   same(parts[1], other);
+});
+
+test('Hugging Face: a split file that lacks parts makes way for a whole one, also among what is here', async () => {
+  const done = await pull('org/half');
+  assert.equal(done.code, 0, done.stderr);
+  assert.match(done.stderr, /m-Q8_0-00001-of-00002\.gguf is left out: 1 of its 2 parts are there/);
+  const whole = at('huggingface.co/org/half/m-Q4_0.gguf');
+  assert.equal(done.stdout, `${whole}\n`);
+  await fails(pull('org/half:Q8_0'), /has 1 of its 2 parts/);
+  fs.writeFileSync(at('huggingface.co/org/half/m-Q8_0-00001-of-00002.gguf'), bytes);
+  const removed = await cairn(['rm', 'org/half', '--models', models]);
+  assert.equal(removed.code, 0, removed.stderr);
+  assert.ok(!fs.existsSync(whole));
 });
 
 test('Hugging Face: the token goes to the hub, and never to where it redirects', async () => {

@@ -219,6 +219,14 @@ test('a server that wants a key is given one, and keeps it only if asked', async
   const before = await front(server.url, { key: 'sesame' });
   const { page, done } = await visit(before.url);
   const dialog = page.getByRole('dialog', { name: 'This server wants a key' });
+  await page.locator('header .model-name', { hasText: 'Key needed' }).waitFor();
+  // The label stands clear of its field.
+  const gap = await dialog.getByLabel('API key').evaluate((input) => {
+    const range = document.createRange();
+    range.selectNode(input.parentElement.firstChild);
+    return input.getBoundingClientRect().top - range.getBoundingClientRect().bottom;
+  });
+  assert.ok(gap >= 3, `${gap} px between the label and its field`);
   await dialog.getByLabel('API key').fill('wrong');
   await page.keyboard.press('Enter');
   await dialog.getByText('not accepted').waitFor();

@@ -161,6 +161,25 @@ test('opening the machine asks for nothing that the server refuses', async () =>
   await done();
 });
 
+test('the machine offers what the server lets whoever asks do', async () => {
+  const { page, done } = await visit(server.url);
+  await page.route('**/v1/models', async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, json: { ...(await response.json()), actions: ['unload'] } });
+  });
+  await page.keyboard.press('Alt+m');
+  await page.getByRole('button', { name: 'Unload' }).waitFor();
+  await page.getByLabel('Model to fetch').waitFor({ state: 'detached' });
+  await page.route('**/v1/models', async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, json: { ...(await response.json()), actions: [] } });
+  });
+  await page.keyboard.press('Alt+n');
+  await page.keyboard.press('Alt+m');
+  await page.getByRole('button', { name: 'Unload' }).waitFor({ state: 'detached' });
+  await done();
+});
+
 test('the machine draws axes once there is data, and each term has a tooltip', async () => {
   const { page, done } = await visit(`${server.url}/#/machine`);
   const plot = (title) => page.locator('.plot', { has: page.locator('strong', { hasText: title }) });

@@ -28,6 +28,8 @@ export type Server = 'unknown' | 'ready' | 'loading' | 'away';
 
 export const server = signal<Server>('unknown');
 export const models = signal<ModelInfo[]>([]);
+/** What the server lets whoever asks do with models: "load", "unload", "pull". */
+export const actions = signal<string[]>([]);
 /** What the server uses for settings that a request leaves out, by their names in a request. */
 export const defaults = signal<Record<string, number | undefined>>({});
 export const route = signal<'chat' | 'machine'>('chat');
@@ -107,9 +109,10 @@ let listed: Promise<void> = Promise.resolve();
 
 export async function lookForModels() {
   try {
-    const list = await getJson<{ data: (ModelInfo & { object?: string })[] }>('v1/models');
+    const list = await getJson<{ data: (ModelInfo & { object?: string })[]; actions?: string[] }>('v1/models');
     batch(() => {
       models.value = list.data;
+      actions.value = list.actions ?? [];
       server.value = 'ready';
     });
     if (list.data.length === 0) return;

@@ -18,7 +18,7 @@ void OperateFlags::add_to(CLI::App& command) {
       ->group(group);
   command
       .add_flag("--log-requests,!--no-log-requests", log_requests,
-                "A line in the log when a request comes and one when it is over (default), or none")
+                "A line in the log for each request (default), or none")
       ->group(group);
   command
       .add_option("--drain-seconds", drain_seconds,

@@ -157,6 +157,7 @@ Result<void> read_output_config(RequestContext& context, const ordered_json* con
   }
   read_output_format(fields, "format", form);
   fields.accept("task_budget", "only max_tokens and thinking.budget_tokens limit an answer");
+  refuse_misplaced_form(fields, *config, "output_config.format");
   return fields.finish();
 }
 
@@ -223,7 +224,6 @@ void read_service(RequestFields& fields) {
   fields.accept("fallbacks", "one model is served");
   fields.accept({"user_profile_id", "workspace_id", "billing_policy"});
   fields.only("n", 1, "ask again for another answer");
-  refuse_answer_form(fields);
 }
 
 }  // namespace
@@ -250,6 +250,7 @@ Result<MessagesRequest> parse_messages(RequestContext& context, const ordered_js
   read_reasoning(fields, chat.reasoning);
   read_tool_call_parsing(fields, chat);
   read_output_format(fields, "output_format", chat.form);
+  refuse_answer_form(fields, "use output_config.format");
   CAIRN_TRY_VOID(fields.finish());
 
   CAIRN_TRY_VOID(check_cache_control(fields.get("cache_control")));

@@ -132,6 +132,13 @@ TEST(MessagesRequest, ThinkingIsEnabledWithABudgetOrAdaptiveOrDisabled) {
                          "low, medium, high, xhigh, max");
 }
 
+TEST(MessagesRequest, AFormInAnotherPlaceIsRefusedByName) {
+  expect_request_refused(R"({"output_config": {"schema": {"type": "null"}}})", "output_config.schema",
+                         "goes into output_config.format");
+  expect_request_refused(R"({"output_config": {"type": "json_schema", "json_schema": {"schema": {}}}})",
+                         "output_config.type", "goes into output_config.format");
+}
+
 // What Claude Code and Anthropic's libraries send by themselves (their types name the others).
 TEST(MessagesRequest, FieldsThatClientsCannotLeaveOutAreTakenAndTold) {
   EXPECT_TRUE(request_of(R"({"thinking": {"type": "adaptive", "display": "updates"}})").shows_thinking);

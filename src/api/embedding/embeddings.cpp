@@ -6,7 +6,7 @@
 
 #include "api/embedding/embedding_run.h"
 #include "api/http/tenant.h"
-#include "api/params/request_context.h"
+#include "api/params/request_fields.h"
 #include "chat/completion_prompt.h"
 
 namespace cairn::api {
@@ -52,6 +52,24 @@ Result<std::vector<TokenId>> pieces_prompt(const loader::LoadedModel& model, con
 }
 
 }  // namespace
+
+void refuse_embedding_fields(RequestFields& fields) {
+  for (const auto* name : {"prompt_name", "prompt", "instruction", "instruct", "input_type", "task", "task_type"})
+    if (!fields.was_read(name)) fields.only_empty(name, "put what the model wants in front of a text into the text");
+  fields.only_empty("pooling", "vectors are pooled as the model's file says");
+  fields.only("add_special_tokens", true, "send token ids");
+  fields.only("late_chunking", false, "send each chunk as a text");
+  for (const auto* name : {"embed_dtype", "embedding_type", "output_dtype"})
+    fields.only_if(
+        name, [](const nlohmann::ordered_json& value) { return value == "float" || value == "float32"; },
+        "vectors have 32-bit floats; encoding_format says how they are written");
+}
+
+void check_truncation_direction(RequestFields& fields) {
+  fields.only_if(
+      "truncation_direction", [](const nlohmann::ordered_json& value) { return value == "right" || value == "Right"; },
+      "texts are cut at their end, \"right\"");
+}
 
 Result<void> check_embeddings(const loader::LoadedModel& model, const EmbeddingsRequest& request) {
   if (model.embedding.dimensions == 0) {

@@ -17,6 +17,7 @@
 namespace cairn::api {
 
 class RequestContext;
+class RequestFields;
 
 /// A text; token ids; or pieces of both, one behind the other.
 using EmbeddingPieces = std::vector<std::variant<std::string, TokenId>>;
@@ -43,6 +44,10 @@ struct EmbeddingsRequest {
   std::string path(size_t i) const { return is_array ? fmt::format("{}[{}]", field, i) : field; }
 };
 
+/// Refuses what other servers take for a part of the text or for another vector, which is not had here.
+void refuse_embedding_fields(RequestFields& fields);
+/// TEI's `truncation_direction`: texts are cut at their end alone.
+void check_truncation_direction(RequestFields& fields);
 /// Whether the model gives such vectors, and not too many of them.
 Result<void> check_embeddings(const loader::LoadedModel& model, const EmbeddingsRequest& request);
 /// The tokens of an input that is called `path`, cut at its end to `tokens_max` if it is set, which is told.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "api/embedding/embedding_run.h"
+#include "api/embedding/embeddings.h"
 #include "api/http/tenant.h"
 #include "api/params/prompt_cut.h"
 #include "api/serialization/json_text.h"
@@ -181,6 +182,12 @@ Result<RerankRequest> parse_rerank(RequestContext& context, const ordered_json& 
       static_cast<size_t>(fields.integer("max_tokens_per_doc", 0, 1, std::numeric_limits<int32_t>::max()));
   request.truncate = fields.boolean("truncate", false);
   request.tokens_max = read_prompt_cut(fields);
+  check_truncation_direction(fields);
+  for (const auto* name : {"instruction", "instruct"})
+    fields.only_empty(name, "put what the model wants in front of the query into the query");
+  for (const auto* name : {"activation", "use_activation"})
+    fields.only(name, true,
+                "scores are from 0 to 1; with texts in the place of documents, raw_scores gives the model's own");
   fields.accept({"user", "priority", "max_chunks_per_doc"});
   CAIRN_TRY_VOID(fields.finish());
   return request;

@@ -32,7 +32,7 @@ std::string read_id(RequestFields& fields, bool required) {
 
 void read_generate(RequestFields& fields, std::string_view id, engine::GenerateRequest& request) {
   read_generation_params(fields, request);
-  request.max_tokens = read_token_limit(fields, {"max_tokens", "n_predict"}).value_or(-1);
+  request.max_tokens = read_token_limit(fields).value_or(-1);
   fields.only("n", 1, "ask again for another answer");
   request.id = id;
 }

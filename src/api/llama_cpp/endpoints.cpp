@@ -259,8 +259,12 @@ std::span<const Endpoint> endpoints() {
       {"POST", "/completion", kProtocol, kErrors, kNeedsChat, kAnyKey, kWorker, handle_completion},
       {"POST", "/completions", kProtocol, kErrors, kNeedsChat, kAnyKey, kWorker, handle_completion},
       {"POST", "/infill", kProtocol, kErrors, kNeedsChat, kAnyKey, kWorker, handle_infill},
-      {"GET", "/props", kProtocol, kErrors, kNeedsNamed, kAnyKey, kWorker, handle_props, try_at_once<handle_props>},
-      {"GET", "/slots", kProtocol, kErrors, kNeedsNamed, kAnyKey, kWorker, handle_slots, try_at_once<handle_slots>},
+      Endpoint{"GET", "/props", kProtocol, kErrors, kNeedsNamed, kAnyKey, kWorker, handle_props,
+               try_at_once<handle_props>}
+          .quiet(),
+      Endpoint{"GET", "/slots", kProtocol, kErrors, kNeedsNamed, kAnyKey, kWorker, handle_slots,
+               try_at_once<handle_slots>}
+          .quiet(),
       {"POST", "/slots/{id}", kProtocol, kErrors, kNeedsStart, kAnyKey, kWorker, handle_slot_action},
       {"GET", "/lora-adapters", kProtocol, kErrors, kNeedsStart, kAnyKey, kServer, handle_lora_adapters},
       {"POST", "/lora-adapters", kProtocol, kErrors, kNeedsStart, kManagingKey, kWorker, handle_set_lora_adapters},

@@ -103,7 +103,7 @@ CompletionRequest read_common(RequestFields& fields) {
   request.return_progress = fields.boolean("return_progress", false);
   generate.reports_prefill = request.return_progress || request.timings_per_token;
   read_probabilities(fields, generate.sampling);
-  generate.max_tokens = read_token_limit(fields, {"n_predict", "max_tokens", "max_completion_tokens"}).value_or(-1);
+  generate.max_tokens = read_token_limit(fields).value_or(-1);
   fields.accept({"thinking_budget_tokens", "reasoning_budget_tokens", "reasoning_format", "chat_template_kwargs"});
   read_answer_form(fields, request.form);
   refuse_fields(fields);

@@ -150,7 +150,7 @@ TEST(LlamaCppRequest, WhatIsNotAvailableIsRefusedByName) {
     const std::string name = field.substr(1, field.find('"', 1) - 1);
     expect_refused(with(field), Code::kUnsupported, name, name + " is not supported");
   }
-  expect_refused(with(R"("n_predict": 4, "max_tokens": 5)"), Code::kInvalidArgument, "max_tokens", "contradicts");
+  expect_refused(with(R"("n_predict": 4, "max_tokens": 5)"), Code::kInvalidArgument, "n_predict", "contradicts");
   expect_refused(with(R"("adaptive_target": 1.5)"), Code::kInvalidArgument, "adaptive_target", "to 1");
   expect_refused(with(R"("adaptive_decay": 1)"), Code::kInvalidArgument, "adaptive_decay", "from 0 to 0.99");
   EXPECT_EQ(request_of(with(R"("adaptive_target": 0.5, "adaptive_decay": 0.5)")).generate.sampling.adaptive_target,

@@ -7,6 +7,7 @@
 #include "api/params/request_context.h"
 #include "api/serialization/json_text.h"
 #include "base/log.h"
+#include "base/system/random_id.h"
 
 namespace cairn::api {
 
@@ -57,7 +58,7 @@ Result<void> ModelPulls::start(hub::ModelName name, bool stream, std::string war
 }
 
 void ModelPulls::run(Job& job) const {
-  log_info("{} pulls {}", job.response->request_id(), job.name.text());
+  log_info("{} pulls {}", logged_id(job.response->request_id()), job.name.text());
   const auto on_event = [&](const hub::PullEvent& event) {
     if (!job.stream) return;
     ordered_json line = {{"status", event.status}};
@@ -67,10 +68,11 @@ void ModelPulls::run(Job& job) const {
   };
   const auto paths = hub::pull(job.name, settings_->options, on_event, job.cancelled);
   if (paths) {
-    log_info("{} has pulled {} to {}", job.response->request_id(), job.name.text(), paths->front().string());
+    log_info("{} has pulled {} to {}", logged_id(job.response->request_id()), job.name.text(), paths->front().string());
     if (settings_->on_pulled) settings_->on_pulled(paths->front());
   } else {
-    log_warning("{} has not pulled {}: {}", job.response->request_id(), job.name.text(), paths.error().text());
+    log_warning("{} has not pulled {}: {}", logged_id(job.response->request_id()), job.name.text(),
+                paths.error().text());
   }
   const ordered_json last =
       paths ? ordered_json{{"status", "success"}} : error_body(paths.error(), ErrorFormat::kOllama);

@@ -52,15 +52,18 @@ std::span<const Endpoint> monitoring_endpoints() {
   constexpr auto kProtocol = Protocol::kCairn;
   constexpr auto kOpenAi = ErrorFormat::kOpenAi, kLlamaCpp = ErrorFormat::kLlamaCpp;
   static constexpr Endpoint kRows[] = {
-      {"GET", "/", kProtocol, kLlamaCpp, kNeedsStart, kOpen, kServer, handle_root},
-      {"GET", "/health", kProtocol, kLlamaCpp, kNeedsNothing, kOpen, kServer, handle_health},
-      {"GET", "/v1/health", kProtocol, kOpenAi, kNeedsNothing, kOpen, kServer, handle_health},
-      {"GET", "/ready", kProtocol, kLlamaCpp, kNeedsNothing, kOpen, kServer, handle_ready},
-      {"GET", "/metrics", kProtocol, kLlamaCpp, kNeedsNothing, kAnyKey, kServer, handle_prometheus},
-      {"GET", "/stats", kProtocol, kLlamaCpp, kNeedsStart, kAnyKey, kServer, handle_stats},
-      {"GET", "/v1/metrics", kProtocol, kOpenAi, kNeedsStart, kAnyKey, kServer, handle_metrics},
-      {"GET", "/v1/metrics/stream", Protocol::kOpenAi, kOpenAi, kNeedsStart, kAnyKey, kServer, handle_metrics_stream},
-      {"GET", "/v1/requests", Protocol::kOpenAi, kOpenAi, kNeedsStart, kAnyKey, kServer, handle_requests},
+      Endpoint{"GET", "/", kProtocol, kLlamaCpp, kNeedsStart, kOpen, kServer, handle_root}.quiet(),
+      Endpoint{"GET", "/health", kProtocol, kLlamaCpp, kNeedsNothing, kOpen, kServer, handle_health}.quiet(),
+      Endpoint{"GET", "/v1/health", kProtocol, kOpenAi, kNeedsNothing, kOpen, kServer, handle_health}.quiet(),
+      Endpoint{"GET", "/ready", kProtocol, kLlamaCpp, kNeedsNothing, kOpen, kServer, handle_ready}.quiet(),
+      Endpoint{"GET", "/metrics", kProtocol, kLlamaCpp, kNeedsNothing, kAnyKey, kServer, handle_prometheus}.quiet(),
+      Endpoint{"GET", "/stats", kProtocol, kLlamaCpp, kNeedsStart, kAnyKey, kServer, handle_stats}.quiet(),
+      Endpoint{"GET", "/v1/metrics", kProtocol, kOpenAi, kNeedsStart, kAnyKey, kServer, handle_metrics}.quiet(),
+      Endpoint{"GET", "/v1/metrics/stream", Protocol::kOpenAi, kOpenAi, kNeedsStart, kAnyKey, kServer,
+               handle_metrics_stream}
+          .quiet(),
+      Endpoint{"GET", "/v1/requests", Protocol::kOpenAi, kOpenAi, kNeedsStart, kAnyKey, kServer, handle_requests}
+          .quiet(),
       {"POST", "/v1/requests/{id}/cancel", Protocol::kOpenAi, kOpenAi, kNeedsStart, kAnyKey, kServer,
        handle_cancel_request},
       {"GET", "/debug/prefix", Protocol::kOpenAi, kLlamaCpp, kNeedsStart, kAnyKey, kServer, handle_prefix},

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/model_list.h"
 #include "api/service.h"
 #include "api/telemetry/prometheus_text.h"
 #include "base/log.h"
@@ -159,6 +160,20 @@ void write_cache(PrometheusText& text, const std::vector<EngineNumbers>& engines
     text.sample({{"model", engine.model}, {"state", "cached"}}, int64_t{stats.pages_cached});
     text.sample({{"model", engine.model}, {"state", "free"}}, int64_t{stats.pages_free});
   }
+  text.metric("cairn_kv_bytes", "gauge", "Bytes of all KV pages, divided as those of the fullest group are.");
+  for (const EngineNumbers& engine : engines) {
+    const engine::EngineStats& stats = engine.stats;
+    if (stats.pages_total == 0) continue;
+    int64_t bytes = 0;
+    for (const loader::StagePlan& stage : engine.plan.stages) bytes += stage.kv_bytes;
+    const auto part = [&](int64_t pages) {
+      return static_cast<int64_t>(static_cast<double>(bytes) * static_cast<double>(pages) / stats.pages_total);
+    };
+    const int64_t cached = part(stats.pages_cached), free = part(stats.pages_free);
+    text.sample({{"model", engine.model}, {"state", "used"}}, bytes - cached - free);
+    text.sample({{"model", engine.model}, {"state", "cached"}}, cached);
+    text.sample({{"model", engine.model}, {"state", "free"}}, free);
+  }
   each.counter("cairn_kv_disk_hits_total", "Prompts that went on from pages of the disk.", &S::disk_hits);
   each.counter("cairn_kv_disk_misses_total", "Prompts of which the disk had no more than memory.", &S::disk_misses);
   each.counter("cairn_kv_disk_failures_total", "Prompts whose pages were wrong or late.", &S::disk_failures);
@@ -199,6 +214,26 @@ void write_disk(PrometheusText& text, const std::vector<EngineNumbers>& engines)
                dropped);
   text.counter("cairn_kv_disk_damaged_pages_total", "Pages and entries that turned out wrong.", counts.damaged);
   text.gauge("cairn_kv_disk_writing", "0 after the disk has refused a write.", int64_t{counts.writing});
+}
+
+void write_models(PrometheusText& text, const Service& service, const loader::ModelScope& scope) {
+  using enum loader::ModelState;
+  const std::vector<ListedModel> models = list_models(service, scope, Reading::kNothing);
+  text.metric("cairn_model_state", "gauge", "1 for the state that a model is in.");
+  for (const ListedModel& model : models)
+    for (const loader::ModelState state : {kUnloaded, kLoading, kLoaded})
+      text.sample({{"model", model.name}, {"state", loader::state_name(state)}}, int64_t{model.state == state});
+  const auto each = [&](std::string_view name, std::string_view help, const auto& value) {
+    text.metric(name, "counter", help);
+    for (const ListedModel& model : models)
+      if (model.status) text.sample({{"model", model.name}}, value(model.status->loads));
+  };
+  using Loads = loader::LoadCounts;
+  each("cairn_model_loads_total", "Loads of a model that went well.", [](const Loads& loads) { return loads.loads; });
+  each("cairn_model_load_failures_total", "Loads of a model that failed: its log has a line of each.",
+       [](const Loads& loads) { return loads.failures; });
+  each("cairn_model_load_seconds_total", "Time of the loads that went well.",
+       [](const Loads& loads) { return Seconds(loads.time).count(); });
 }
 
 void write_memory(PrometheusText& text, const std::vector<EngineNumbers>& engines, Service& service) {
@@ -293,6 +328,7 @@ Result<void> handle_prometheus(Exchange& exchange) {
   write_scheduling(text, engines);
   write_cache(text, engines);
   write_disk(text, engines);
+  write_models(text, service, exchange.context.scope());
   write_memory(text, engines, service);
   write_process(text, *service.traffic(), telemetry.traces_dropped()->load());
   write_llama(text, engines, telemetry.requests());

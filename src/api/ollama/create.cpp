@@ -8,6 +8,7 @@
 #include "api/serialization/json_text.h"
 #include "api/service.h"
 #include "base/log.h"
+#include "base/system/random_id.h"
 #include "base/text/printable.h"
 #include "base/text/utf8.h"
 #include "chat/chat_template.h"
@@ -141,7 +142,7 @@ Result<void> keep(Exchange& exchange, const PullSettings& settings, const loader
     return fail_at("model", Code::kInvalidArgument, "the model {} has a file of its own: choose another name",
                    made.name);
   CAIRN_TRY_VOID(loader::write_made(settings.options.folder, made));
-  log_info("{} has made {} of {}", exchange.request.id, made.name, printable(made.base));
+  log_info("{} has made {} of {}", logged_id(exchange.request.id), made.name, printable(made.base));
   settings.on_pulled(loader::made_path(settings.options.folder, made.name));
   if (models.find_exactly(made.name, loader::kEveryModel)) return {};
   return fail(Code::kInternal, "{} was kept, but is not served; the log says why", made.name);

@@ -19,6 +19,8 @@ using nlohmann::ordered_json;
 void accept_options(RequestFields& fields) {
   (void)fields.object("options");
   check_keep_alive(fields);
+  fields.only("normalize", true, "use /v1/embeddings");
+  refuse_embedding_fields(fields);
 }
 
 // A single empty text asks for nothing: the client wants the model loaded. In an array each has a vector.
@@ -126,10 +128,10 @@ Result<EmbeddingsRequest> parse_embeddings(RequestContext& context, const ordere
   RequestFields fields(context, body);
   EmbeddingsRequest request;
   request.model = fields.string("model", "");
-  accept_options(fields);
   request.truncate = fields.boolean("truncate", true);
   request.field = "prompt";
   add_single_text(request, fields.string("prompt", ""));
+  accept_options(fields);
   CAIRN_TRY_VOID(fields.finish());
   return request;
 }

@@ -4,6 +4,7 @@
 #include "api/serialization/json_text.h"
 #include "api/service.h"
 #include "base/log.h"
+#include "base/system/random_id.h"
 #include "base/text/bytes_text.h"
 #include "base/text/printable.h"
 #include "loader/catalog/made_model.h"
@@ -77,7 +78,7 @@ Result<void> handle_delete(Exchange& exchange) {
   const PullSettings& settings = *exchange.service.pulls().settings();
   CAIRN_TRY(const bool made, loader::remove_made(settings.options.folder, model));
   if (made) {
-    log_info("{} has deleted {}, which was made of another model", exchange.request.id, printable(model));
+    log_info("{} has deleted {}, which was made of another model", logged_id(exchange.request.id), printable(model));
     if (settings.on_removed) settings.on_removed(settings.options.folder);
     exchange.response->send(200, "text/plain; charset=utf-8", "");
     return {};
@@ -89,7 +90,7 @@ Result<void> handle_delete(Exchange& exchange) {
     return fail(Code::kNotFound, "model '{}' not found in {}: only models that were pulled or made are deleted",
                 printable(model), settings.options.folder.string());
   if (!removed) return std::unexpected(removed.error());
-  log_info("{} has deleted {}, {}", exchange.request.id, name->text(), bytes_text(removed->bytes));
+  log_info("{} has deleted {}, {}", logged_id(exchange.request.id), name->text(), bytes_text(removed->bytes));
   if (settings.on_removed)
     for (const auto& path : removed->files) settings.on_removed(path);
   exchange.response->send(200, "text/plain; charset=utf-8", "");

@@ -1,6 +1,10 @@
 #include "api/ollama/request.h"
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
 
 #include "api/chat/messages.h"
 #include "api/models/model_request.h"
@@ -15,23 +19,54 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Clients of several protocols put sampling parameters beside `options`. There they count where `options` has none.
+using Names = std::vector<std::string_view>;
+
+/// What counts beside `options`, where these have none of its names.
+const std::vector<Names>& beside_options() {
+  static const std::vector<Names> kAll = [] {
+    std::vector<Names> all = {{"seed", "sampler_seed"},
+                              Names(std::begin(kStopNames), std::end(kStopNames)),
+                              Names(std::begin(kTokenLimitNames), std::end(kTokenLimitNames)),
+                              {"do_sample"},
+                              {"dry_sequence_breakers"},
+                              {"samplers"},
+                              {"logit_bias"},
+                              {"allowed_token_ids"},
+                              {"bad_words"},
+                              {"banned_strings"}};
+    for (const sampling::SamplingParameter& parameter : sampling::sampling_parameters())
+      all.push_back(names_of(parameter));
+    return all;
+  }();
+  return kAll;
+}
+
+// Clients of several protocols put parameters beside `options`.
 Result<void> read_options_beside(RequestFields& body, const ordered_json& options, engine::GenerateRequest& generate) {
-  const bool limited = options.contains("num_predict") || options.contains("n_predict");
   ordered_json beside = ordered_json::object();
-  for (const auto* name :
-       {"temperature", "top_p", "top_k", "min_p", "seed", "stop", "max_tokens", "max_output_tokens"}) {
-    const ordered_json* value = body.get(name);
-    if (value != nullptr && !options.contains(name)) beside[name] = *value;
+  for (const Names& names : beside_options()) {
+    const bool in_options = std::ranges::any_of(names, [&](std::string_view name) { return options.contains(name); });
+    for (const std::string_view name : names) {
+      const ordered_json* value = body.get(name);
+      if (value != nullptr && !in_options) beside[std::string(name)] = *value;
+    }
   }
+  const auto off = [](const ordered_json& value) {
+    return value == false || value == 0 || value == "" || (value.is_array() && value.empty());
+  };
+  for (const auto* name :
+       {"stop_regex", "stop_token_ids", "min_tokens", "min_new_tokens", "ignore_eos", "ban_eos_token",
+        "truncate_prompt_tokens", "max_length", "top_a", "include_stop_str_in_output"})
+    body.only_if(name, off, "it belongs into options");
   if (beside.empty()) return {};
+  if (beside.contains("num_predict") && beside["num_predict"] == 0) beside.erase("num_predict");
   RequestFields fields(body.context(), beside);
   // Nothing else is read: what `options` say, and defaults that were filled in, stay.
-  read_parameters(fields, generate.sampling);
-  if (beside.contains("seed")) read_seed(fields, std::nullopt, generate.sampling);
+  read_given_sampling(fields, generate);
+  if (beside.contains("seed") || beside.contains("sampler_seed")) read_seed(fields, std::nullopt, generate.sampling);
   read_stop(fields, generate.stop);
-  const int32_t limit = read_token_limit(fields, {"max_tokens", "max_output_tokens"}).value_or(generate.max_tokens);
-  if (!limited) generate.max_tokens = limit;
+  if (std::ranges::any_of(kTokenLimitNames, [&](std::string_view name) { return beside.contains(name); }))
+    generate.max_tokens = read_token_limit(fields).value_or(generate.max_tokens);
   return fields.finish();
 }
 
@@ -47,10 +82,11 @@ Result<void> read_options(RequestFields& body, engine::GenerateRequest& generate
   if (const auto limit = options.find("num_predict"); limit != options.end() && *limit == 0) options.erase(limit);
   RequestFields fields(body.context(), options, "options.");
   read_generation_params(fields, generate);
-  generate.max_tokens = read_token_limit(fields, {"num_predict", "n_predict"}).value_or(-1);
+  generate.max_tokens = read_token_limit(fields).value_or(-1);
   fields.only("penalize_newline", true, "penalties look at every token; use logit_bias");
   fields.only("embedding_only", false, "use /api/embed");
   fields.only("vocab_only", false, "the whole model is loaded");
+  refuse_answer_form(fields, "use format, beside options");
   // How a model is loaded, and what of a context to keep that shifts: here it was loaded before, and nothing shifts.
   fields.accept({"num_ctx", "num_batch", "num_gpu", "main_gpu", "num_thread", "num_keep", "numa", "use_mmap",
                  "use_mlock", "low_vram", "f16_kv", "logits_all"});
@@ -82,6 +118,7 @@ Result<void> read_common(RequestFields& fields, ChatRequest& chat) {
   sampling.top_logprobs = static_cast<int32_t>(fields.integer("top_logprobs", 0, 0, sampling::kTopLogprobsMax));
   if (sampling.top_logprobs > 0 && !sampling.logprobs) fields.reject("top_logprobs", "needs logprobs: true");
   read_format(fields, "format", chat.form);
+  refuse_answer_form(fields, "use format");
   fields.only_empty("_debug_render_only", "use POST /apply-template");
   // A prompt that does not fit is refused with both counts, whatever `truncate` says; an
   // answer ends with the context, whatever `shift` says.

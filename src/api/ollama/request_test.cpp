@@ -298,5 +298,40 @@ TEST(OllamaMessages, ErrorsSayWhere) {
   messages_of(R"([{"role": "user", "content": "x", "images": [], "tool_calls": null}])");
 }
 
+TEST(OllamaRequest, WhatBelongsIntoOptionsCountsBesideThemToo) {
+  const auto generate =
+      chat_of(with(R"("bad_words": ["cat"], "num_predict": 5, "repeat_penalty": 1.5, "logit_bias": {"3": 1},
+    "stop_sequences": ["x"], "do_sample": false)"))
+          .chat.generate;
+  EXPECT_THAT(generate.banned_texts, testing::ElementsAre("cat"));
+  EXPECT_EQ(generate.max_tokens, 5);
+  EXPECT_EQ(generate.sampling.repetition_penalty, 1.5f);
+  EXPECT_EQ(generate.sampling.logit_bias.size(), 1u);
+  EXPECT_THAT(generate.stop, testing::ElementsAre("x"));
+  EXPECT_EQ(generate.sampling.temperature, 0);
+  // Options come first, whatever name they have it by.
+  EXPECT_EQ(chat_of(with(R"("repetition_penalty": 1.5, "options": {"repeat_penalty": 1.25})"))
+                .chat.generate.sampling.repetition_penalty,
+            1.25f);
+  EXPECT_EQ(chat_of(with(R"("max_tokens": 5, "options": {"num_predict": 6})")).chat.generate.max_tokens, 6);
+  expect_refused(parse_chat, with(R"("ignore_eos": true)"), Code::kUnsupported, "ignore_eos", "belongs into options");
+}
+
+TEST(OllamaRequest, AFormInAnotherPlaceIsRefusedByName) {
+  for (const std::string body :
+       {R"("response_format": {"type": "json_object"})", R"("json_schema": {})", R"("grammar": "root ::= \"x\"")"}) {
+    const std::string name = body.substr(1, body.find('"', 1) - 1);
+    expect_refused(parse_chat, with(body), Code::kUnsupported, name, "use format");
+    expect_refused(parse_generate, fmt::format(R"({{"prompt": "x", {}}})", body), Code::kUnsupported, name,
+                   "use format");
+    expect_refused(parse_chat, with("\"options\": {" + body + "}"), Code::kUnsupported, "options." + name,
+                   "use format");
+  }
+  expect_refused(parse_chat, with(R"("options": {"format": "json"})"), Code::kUnsupported, "options.format",
+                 "beside options");
+  expect_refused(parse_chat, with(R"("format": {"type": "object", "schema": {"type": "null"}})"),
+                 Code::kInvalidArgument, "format", "the one in its member schema");
+}
+
 }  // namespace
 }  // namespace cairn::api::ollama

@@ -92,6 +92,16 @@ void read_input(RequestFields& fields, EmbeddingsRequest& request) {
   }
 }
 
+/// Whether vectors have the length 1: llama.cpp's `embd_normalize`, and `normalize`, which vLLM and Infinity have.
+bool read_normalise(RequestFields& fields) {
+  const auto norm = fields.optional_integer("embd_normalize", -1, kEuclidean);
+  if (norm == 0 || norm == 1) fields.reject("embd_normalize", "must be 2 (length 1) or -1 (as the model gives it)");
+  const bool normalise = norm.value_or(kEuclidean) == kEuclidean;
+  const bool other = fields.boolean("normalize", normalise);
+  if (norm && other != normalise) fields.reject("normalize", "contradicts embd_normalize");
+  return other;
+}
+
 class EmbeddingsTask final : public EmbedTask {
  public:
   EmbeddingsTask(const loader::LoadedModel& model, EmbeddingsRequest request)
@@ -173,9 +183,8 @@ Result<EmbeddingsRequest> parse_embeddings(RequestContext& context, const ordere
   if (!request.base64 && format != "float") fields.reject("encoding_format", "must be float or base64");
   request.truncate = fields.boolean("truncate", false);
   request.tokens_max = read_prompt_cut(fields);
-  const int64_t norm = fields.integer("embd_normalize", kEuclidean, -1, kEuclidean);
-  request.normalise = norm == kEuclidean;
-  if (norm == 0 || norm == 1) fields.reject("embd_normalize", "must be 2 (length 1) or -1 (as the model gives it)");
+  request.normalise = read_normalise(fields);
+  refuse_embedding_fields(fields);
   fields.accept({"user"});
   CAIRN_TRY_VOID(fields.finish());
   return request;
@@ -191,7 +200,8 @@ Result<EmbeddingsRequest> parse_tei_embed(RequestContext& context, const ordered
   request.dimensions = static_cast<int32_t>(fields.integer("dimensions", 0, 1, std::numeric_limits<int32_t>::max()));
   request.truncate = fields.boolean("truncate", false);
   request.normalise = fields.boolean("normalize", true);
-  fields.refuse("prompt_name", "put the prompt in front of the text");
+  check_truncation_direction(fields);
+  refuse_embedding_fields(fields);
   CAIRN_TRY_VOID(fields.finish());
   return request;
 }

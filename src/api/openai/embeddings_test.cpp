@@ -64,6 +64,7 @@ TEST(EmbeddingsRequest, IdsAndTextsMayBeOneInput) {
   EXPECT_EQ(parsed(R"({"input": ["a", [1, "b"]]})").inputs.size(), 2u);
   EXPECT_EQ(std::get<std::string>(parsed(R"({"content": "a"})").inputs[0]), "a");
   EXPECT_FALSE(parsed(R"({"input": "a", "embd_normalize": -1})").normalise);
+  EXPECT_FALSE(parsed(R"({"input": "a", "normalize": false})").normalise);
 }
 
 TEST(EmbeddingsRequest, ATextMayBeAnObjectOfLlamaCpps) {
@@ -107,12 +108,28 @@ TEST(EmbeddingsRequest, WhatIsWrongIsNamed) {
   expect_refused(R"({"input": "a", "dimensions": 0})", "dimensions", "from 1");
   expect_refused(R"({"input": "a", "encoding_format": "int8"})", "encoding_format", "base64");
   expect_refused(R"({"input": "a", "truncate": "END"})", "truncate", "true or false");
-  expect_refused(R"({"input": "a", "input_type": "query"})", "input_type", "not a known field");
+  expect_refused(R"({"input": "a", "embd_normalize": 2, "normalize": false})", "normalize", "contradicts");
   nlohmann::ordered_json most = {{"input", std::vector<std::string>(kEmbedTextsMax, "a")}};
   RequestContext context;
   EXPECT_TRUE(parse_embeddings(context, most).has_value());
   most["input"].push_back("one more");
   expect_refused(most.dump(), "input", "16384 is the most");
+}
+
+TEST(EmbeddingsRequest, WhatWouldMakeAnotherVectorIsRefusedByName) {
+  for (const char* field :
+       {R"("input_type": "query")", R"("prompt_name": "query")", R"("instruction": "Find it.")", R"("pooling": "mean")",
+        R"("task": "retrieval.query")", R"("late_chunking": true)", R"("add_special_tokens": false)"}) {
+    const std::string name = std::string(field).substr(1, std::string(field).find('"', 1) - 1);
+    expect_refused(fmt::format(R"({{"input": "a", {}}})", field), name, "is not supported");
+  }
+  RequestContext context;
+  const auto cut = [&](std::string_view value) {
+    return parse_tei_embed(
+        context, parse_object(fmt::format(R"({{"inputs": "a", "truncation_direction": "{}"}})", value)).value());
+  };
+  EXPECT_TRUE(cut("Right").has_value());
+  EXPECT_EQ(cut("left").error().at, "truncation_direction");
 }
 
 TEST(Embeddings, VectorsAreBroughtToLengthOne) {

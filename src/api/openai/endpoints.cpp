@@ -149,9 +149,13 @@ std::span<const Endpoint> endpoints() {
       {"POST", "/v1/reranking", kProtocol, kOpenAi, kNeedsReranking, kAnyKey, kWorker, handle_rerank},
       {"POST", "/reranking", kProtocol, kLlamaCpp, kNeedsReranking, kAnyKey, kWorker, handle_rerank},
       {"POST", "/v2/rerank", kProtocol, kLlamaCpp, kNeedsReranking, kAnyKey, kWorker, handle_rerank},
-      {"GET", "/api/v0/models", kLmStudio, kOpenAi, kNeedsStart, kAnyKey, kServer, handle_lm_studio_models},
-      {"GET", "/api/v0/models/{id...}", kLmStudio, kOpenAi, kNeedsStart, kAnyKey, kServer, handle_lm_studio_models},
-      {"GET", "/api/v1/models", kLmStudio, kOpenAi, kNeedsStart, kAnyKey, kServer, handle_lm_studio_v1_models},
+      Endpoint{"GET", "/api/v0/models", kLmStudio, kOpenAi, kNeedsStart, kAnyKey, kServer, handle_lm_studio_models}
+          .quiet(),
+      Endpoint{"GET", "/api/v0/models/{id...}", kLmStudio, kOpenAi, kNeedsStart, kAnyKey, kServer,
+               handle_lm_studio_models}
+          .quiet(),
+      Endpoint{"GET", "/api/v1/models", kLmStudio, kOpenAi, kNeedsStart, kAnyKey, kServer, handle_lm_studio_v1_models}
+          .quiet(),
       {"POST", "/api/v0/chat/completions", kLmStudio, kOpenAi, kNeedsChat, kAnyKey, kWorker, handle_lm_studio_chat},
       {"POST", "/api/v0/completions", kLmStudio, kOpenAi, kNeedsChat, kAnyKey, kWorker, handle_lm_studio_completion},
       {"POST", "/api/v0/embeddings", kLmStudio, kOpenAi, kNeedsEmbedding, kAnyKey, kWorker, handle_embeddings},

@@ -27,6 +27,7 @@ void read_prompt_logprobs(RequestFields& fields, CommonFields& common) {
 Result<void> read_common(RequestFields& fields, CommonFields& common) {
   common.model = fields.string("model", "");
   common.choices = static_cast<int>(fields.integer("n", 1, 1, kChoicesMax));
+  fields.only("best_of", common.choices, "use n and choose yourself");
   common.stream = fields.boolean("stream", false);
   if (const ordered_json* options = fields.object("stream_options")) {
     RequestFields inner(fields.context(), *options, fields.path_of("stream_options."));
@@ -54,6 +55,10 @@ void refuse_fields(RequestFields& fields) {
   fields.refuse("audio", "this server answers in text");
   fields.refuse("web_search_options", "this server does not search");
   fields.only("modalities", ordered_json::array({"text"}), "only [\"text\"] is available");
+  fields.only("echo", false, "the messages are the client's own; /v1/completions has echo");
+  fields.only_empty("chat_template", "start the server with --chat-template");
+  fields.only_empty("documents", "put the texts into the messages");
+  fields.only("separate_reasoning", true, "use reasoning_format: \"none\", which leaves thinking in the content");
   fields.accept("prediction", "the answer is the same with it");
   fields.accept("verbosity", "say in the messages how long the answer should be");
 }
@@ -94,8 +99,7 @@ Result<OpenAiChatRequest> parse_chat(RequestContext& context, const ordered_json
   read_answer_form(fields, chat.form);
   read_thinking_objects(fields, chat.reasoning);
   read_reasoning(fields, chat.reasoning);
-  chat.generate.max_tokens =
-      read_token_limit(fields, {"max_completion_tokens", "max_tokens", "n_predict"}).value_or(-1);
+  chat.generate.max_tokens = read_token_limit(fields).value_or(-1);
   sampling::SamplingParams& sampling = chat.generate.sampling;
   sampling.logprobs = fields.boolean("logprobs", sampling.logprobs);
   const auto top = fields.optional_integer("top_logprobs", 0, sampling::kTopLogprobsMax);
@@ -169,8 +173,7 @@ Result<CompletionRequest> parse_completion(RequestContext& context, const ordere
   auto& generate = request.common.generate;
   // OpenAI's default for this endpoint.
   constexpr int32_t kMaxTokensMissing = 16;
-  generate.max_tokens =
-      read_token_limit(fields, {"max_tokens", "max_completion_tokens", "n_predict"}).value_or(kMaxTokensMissing);
+  generate.max_tokens = read_token_limit(fields).value_or(kMaxTokensMissing);
   if (const auto top = fields.optional_integer("logprobs", 0, sampling::kTopLogprobsMax)) {
     generate.sampling.logprobs = true;
     generate.sampling.top_logprobs = static_cast<int32_t>(*top);
@@ -182,9 +185,6 @@ Result<CompletionRequest> parse_completion(RequestContext& context, const ordere
   }
   request.suffix = fields.string("suffix", "");
   if (!request.suffix.empty()) fields.refuse("truncate_prompt_tokens", "a prompt with a suffix is made to fit");
-  if (fields.integer("best_of", 1, 1, kChoicesMax) != request.common.choices) {
-    if (fields.get("best_of") != nullptr) fields.refuse("best_of", "use n and choose yourself");
-  }
   CAIRN_TRY_VOID(fields.finish());
   CAIRN_TRY(request.prompts, read_prompts(prompt));
   if (request.prompts.size() * request.common.choices > kChoicesMax) {

@@ -21,26 +21,26 @@ void put(RequestFields& fields, std::string_view name, GrammarSource source, cha
   form = std::move(source);
 }
 
-// Whether nothing in the object is a keyword of JSON Schema, though it has members: it is no schema, and would hold the
-// answer to nothing.
-bool is_no_schema(const ordered_json& object) {
+// What is wrong with an object that stands where a schema should, or nothing: it has members that are no keywords, and
+// none that would hold the answer to more than a type.
+std::string schema_fault(const ordered_json& object) {
   bool strange = false;
-  if (!object.is_object()) return false;
+  if (!object.is_object()) return {};
   for (const auto& [name, value] : object.items()) {
-    if (grammar::binds_values(name)) return false;
+    if (name != "type" && grammar::binds_values(name)) return {};
     strange = strange || !grammar::is_keyword(name);
   }
-  return strange;
+  if (!strange) return {};
+  for (const std::string_view holder : {"schema", "json_schema", "parameters", "input_schema", "inputSchema"})
+    if (object.contains(holder))
+      return fmt::format("must be a JSON Schema; the one in its member {} belongs here", holder);
+  if (object.contains("type")) return {};
+  return "must be a JSON Schema, and has no keyword of one, such as type or properties";
 }
 
 void put_schema(RequestFields& fields, std::string_view name, const ordered_json& schema, chat::AnswerForm& form) {
   if (!schema.is_object() && !schema.is_boolean()) return fields.reject(name, "must be a JSON Schema, an object");
-  if (is_no_schema(schema)) {
-    for (const std::string_view holder : {"schema", "json_schema", "parameters", "input_schema", "inputSchema"})
-      if (schema.contains(holder))
-        return fields.reject(name, fmt::format("must be a JSON Schema; the one in its member {} belongs here", holder));
-    return fields.reject(name, "must be a JSON Schema, and has no keyword of one, such as type or properties");
-  }
+  if (std::string fault = schema_fault(schema); !fault.empty()) return fields.reject(name, std::move(fault));
   put(fields, name, {.kind = Kind::kJsonSchema, .field = fields.path_of(name), .schema = schema}, form);
 }
 
@@ -87,6 +87,20 @@ void read_choices(RequestFields& fields, std::string_view name, chat::AnswerForm
   put(fields, name, std::move(source), form);
 }
 
+// Whether a value in another protocol's field asks for nothing but text.
+constexpr auto kAsksForText = [](const ordered_json& given) {
+  const bool inside = given.is_object() && given.size() == 1 && given.contains("format");
+  const ordered_json& value = inside ? given["format"] : given;
+  if (value.is_string()) return value == "" || value == "text";
+  if (value.is_object() && value.contains("type")) return value["type"] == "text";
+  return value == false || (value.is_structured() && value.empty());
+};
+
+void refuse_unread(RequestFields& fields, std::initializer_list<std::string_view> names, std::string_view why) {
+  for (const std::string_view name : names)
+    if (!fields.was_read(name)) fields.only_if(name, kAsksForText, why);
+}
+
 void read_structured_outputs(RequestFields& fields, chat::AnswerForm& form) {
   const ordered_json* value = fields.object("structured_outputs");
   if (value == nullptr) return;
@@ -99,7 +113,8 @@ void read_structured_outputs(RequestFields& fields, chat::AnswerForm& form) {
     put(inner, "json_object", {.kind = Kind::kJsonObject, .field = inner.path_of("json_object")}, form);
   inner.only_empty("structural_tag", "use json, regex, choice or grammar");
   inner.only_empty("whitespace_pattern", "white space between JSON's parts is one space or an indented line");
-  inner.accept({"disable_any_whitespace", "disable_additional_properties", "disable_fallback"});
+  inner.accept({"disable_any_whitespace", "disable_additional_properties", "disable_fallback", "_backend"});
+  refuse_misplaced_form(inner, *value, "json, regex, choice or grammar");
   fields.adopt(inner.finish());
 }
 
@@ -128,7 +143,10 @@ void read_triggers(RequestFields& fields, chat::AnswerForm& form) {
 
 void read_answer_form(RequestFields& fields, chat::AnswerForm& form) {
   read_response_format(fields, "response_format", form);
+  if (fields.boolean("json_mode", false))
+    put(fields, "json_mode", {.kind = Kind::kJsonObject, .field = fields.path_of("json_mode")}, form);
   read_text(fields, "grammar", Kind::kGbnf, form);
+  read_either_grammar(fields, "grammar_string", form);  // text-generation-webui's and TabbyAPI's
   read_schema(fields, "json_schema", form);
   read_structured_outputs(fields, form);
   read_schema(fields, "guided_json", form);
@@ -136,22 +154,49 @@ void read_answer_form(RequestFields& fields, chat::AnswerForm& form) {
   read_choices(fields, "guided_choice", form);
   read_either_grammar(fields, "guided_grammar", form);
   read_text(fields, "regex", Kind::kRegex, form);
+  read_text(fields, "regex_pattern", Kind::kRegex, form);
   read_either_grammar(fields, "ebnf", form);
   read_triggers(fields, form);
+  refuse_unread(fields,
+                {"text", "format", "output_config", "output_format", "schema", "response_schema", "output_schema"},
+                "use response_format, json_schema or grammar");
 }
 
-void refuse_answer_form(RequestFields& fields) {
-  constexpr std::string_view kWhy = "use output_config.format";
-  fields.only_if(
-      "response_format",
-      [](const ordered_json& format) {
-        return format.is_null() || (format.is_object() && format.contains("type") && format["type"] == "text");
-      },
-      kWhy);
-  fields.refuse("json_schema", kWhy);  // an empty one, too, asks for JSON
-  for (const auto* name : {"grammar", "structured_outputs", "guided_json", "guided_regex", "guided_choice",
-                           "guided_grammar", "regex", "ebnf", "grammar_lazy", "grammar_triggers"})
-    fields.only_empty(name, kWhy);
+void refuse_answer_form(RequestFields& fields, std::string_view why) {
+  if (!fields.was_read("json_schema")) fields.refuse("json_schema", why);  // an empty one, too, asks for JSON
+  refuse_unread(fields,
+                {"response_format",
+                 "text",
+                 "format",
+                 "output_config",
+                 "output_format",
+                 "schema",
+                 "response_schema",
+                 "output_schema",
+                 "json_mode",
+                 "grammar",
+                 "grammar_string",
+                 "structured_outputs",
+                 "guided_json",
+                 "guided_regex",
+                 "guided_choice",
+                 "guided_grammar",
+                 "regex",
+                 "regex_pattern",
+                 "ebnf",
+                 "grammar_lazy",
+                 "grammar_triggers"},
+                why);
+}
+
+void refuse_misplaced_form(RequestFields& fields, const ordered_json& object, std::string_view place) {
+  for (const auto& [name, value] : object.items()) {
+    if (fields.was_read(name)) continue;
+    const bool says_something = (value.is_string() && value != "") || (value.is_structured() && !value.empty());
+    const bool annotates = grammar::is_keyword(name) && !grammar::binds_values(name);
+    if (grammar::binds_values(name) || (says_something && !annotates))
+      fields.reject(name, fmt::format("has no place here: the form of the answer goes into {}", place));
+  }
 }
 
 void read_response_format(RequestFields& fields, std::string_view name, chat::AnswerForm& form) {
@@ -159,6 +204,7 @@ void read_response_format(RequestFields& fields, std::string_view name, chat::An
   if (value == nullptr) return;
   RequestFields format(fields.context(), *value, fields.path_of(name) + ".");
   const std::string type = format.string("type", "");
+  std::string schema_path = format.path_of("schema");
   if (type == "json_object") {
     format.refuse("json_schema", "belongs to the type json_schema");
     const ordered_json* schema = format.get("schema");  // llama.cpp's form
@@ -171,14 +217,20 @@ void read_response_format(RequestFields& fields, std::string_view name, chat::An
     RequestFields place(fields.context(), inner == nullptr ? *value : *inner,
                         format.path_of(inner == nullptr ? "" : "json_schema."));
     RequestFields& holder = inner == nullptr ? format : place;
-    for (const auto* known : {"name", "description", "strict"}) holder.get(known);
+    for (const auto* known : {"type", "name", "description", "strict"}) holder.get(known);
     read_schema(holder, "schema", form, Need::kMustBeThere);
-    if (inner != nullptr) fields.adopt(place.finish());
+    schema_path = holder.path_of("schema");
+    if (inner != nullptr) {
+      refuse_misplaced_form(place, *inner, schema_path);
+      fields.adopt(place.finish());
+    }
   } else if (type == "text") {
     for (const auto* schema : {"schema", "json_schema"}) format.refuse(schema, "belongs to the type json_schema");
   } else {
     format.reject("type", "must be text, json_object or json_schema");
   }
+  for (const auto* known : {"name", "description", "strict"}) format.get(known);
+  refuse_misplaced_form(format, *value, schema_path);
   fields.adopt(format.finish());
 }
 
@@ -195,7 +247,9 @@ void read_output_format(RequestFields& fields, std::string_view name, chat::Answ
   if (value == nullptr) return;
   RequestFields format(fields.context(), *value, fields.path_of(name) + ".");
   if (format.string("type", "") != "json_schema") format.reject("type", "must be json_schema");
+  for (const auto* known : {"name", "description", "strict"}) format.get(known);
   read_schema(format, "schema", form, Need::kMustBeThere);
+  refuse_misplaced_form(format, *value, format.path_of("schema"));
   fields.adopt(format.finish());
 }
 

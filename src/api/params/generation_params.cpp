@@ -4,7 +4,9 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "api/errors.h"
 #include "api/params/llama_options.h"
@@ -48,14 +50,37 @@ void read_stop_regexes(RequestFields& fields, std::vector<std::string>& regexes)
                   fmt::format("may have at most {} expressions, not {}", chat::kStopRegexesMax, regexes.size()));
 }
 
+// The strings of one of the names; nullopt: it is not there, or rejected. An empty string stops nothing.
+std::optional<std::vector<std::string>> stop_texts(RequestFields& fields, std::string_view name) {
+  const ordered_json* value = fields.get(name);
+  if (value == nullptr) return std::nullopt;
+  std::vector<std::string> texts;
+  const auto add = [&](const ordered_json& text) {
+    if (!text.is_string()) return fields.reject(name, "must be a string or an array of strings");
+    const auto& string = text.get_ref<const std::string&>();
+    if (string.size() > engine::kStopBytesMax)
+      return fields.reject(name, fmt::format("strings may have at most {} bytes", engine::kStopBytesMax));
+    if (!string.empty()) texts.push_back(string);
+  };
+  if (!value->is_array()) {
+    add(*value);
+  } else if (value->size() > kStopsMax) {
+    fields.reject(name, fmt::format("may have at most {} strings, not {}", kStopsMax, value->size()));
+  } else {
+    for (const auto& text : *value) add(text);
+  }
+  return texts;
+}
+
 // What ends an answer, besides its length.
 void read_ends(RequestFields& fields, engine::GenerateRequest& generate) {
-  // A protocol of other names has put its own there.
-  if (generate.stop.empty() && fields.get("stop") == nullptr) generate.stop = fields.context().defaults().stop;
-  read_stop(fields, generate.stop);
+  // A protocol of other names may have put its own there.
+  const bool has_own = !generate.stop.empty();
+  if (!read_stop(fields, generate.stop) && !has_own) generate.stop = fields.context().defaults().stop;
   read_stop_regexes(fields, generate.stop_regexes);
   read_stop_tokens(fields, generate.stop_tokens);
-  generate.shows_stop_tokens = fields.boolean("include_stop_str_in_output", false);
+  const bool untrimmed = fields.boolean("no_stop_trim", false);  // SGLang's name for it
+  generate.shows_stop_tokens = fields.boolean("include_stop_str_in_output", untrimmed);
   if (generate.shows_stop_tokens) generate.shown_stops = generate.stop.size();
   const bool bans_end = fields.boolean("ban_eos_token", false);  // text-generation-webui's name for it
   generate.ignore_eos = fields.boolean("ignore_eos", bans_end);
@@ -110,21 +135,20 @@ void read_service(RequestFields& fields, engine::GenerateRequest& generate) {
 
 }  // namespace
 
-void read_stop(RequestFields& fields, std::vector<std::string>& stop) {
-  const ordered_json* value = fields.get("stop");
-  if (value == nullptr) return;
-  const auto add = [&](const ordered_json& text) {
-    if (!text.is_string()) return fields.reject("stop", "must be a string or an array of strings");
-    const auto& string = text.get_ref<const std::string&>();
-    if (string.size() > engine::kStopBytesMax)
-      return fields.reject("stop", fmt::format("strings may have at most {} bytes", engine::kStopBytesMax));
-    if (!string.empty()) stop.push_back(string);  // an empty one stops nothing
-  };
-  if (!value->is_array()) return add(*value);
-  if (value->size() > kStopsMax) {
-    return fields.reject("stop", fmt::format("may have at most {} strings, not {}", kStopsMax, value->size()));
+bool read_stop(RequestFields& fields, std::vector<std::string>& stop) {
+  std::optional<std::vector<std::string>> texts;
+  std::string_view first;
+  for (const std::string_view name : kStopNames) {
+    if (name != kStopNames[0] && fields.was_read(name)) continue;
+    auto read = stop_texts(fields, name);
+    if (!read) continue;
+    if (texts && *read != *texts) fields.reject(name, fmt::format("contradicts {}", first));
+    if (texts) continue;
+    texts = std::move(read);
+    first = name;
   }
-  for (const auto& text : *value) add(text);
+  if (texts) std::ranges::move(*texts, std::back_inserter(stop));
+  return texts.has_value();
 }
 
 void read_generation_params(RequestFields& fields, engine::GenerateRequest& generate) {

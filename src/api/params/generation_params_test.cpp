@@ -207,7 +207,7 @@ TEST(GenerationParams, TheServersDefaultsFillInWhatIsMissing) {
   EXPECT_NE(sampling_of({{"seed", -1}}).seed, 42U);
   const auto limit_of = [&](const ordered_json& body) {
     RequestFields fields(context, body);
-    return read_token_limit(fields, {"max_tokens", "n_predict"}).value_or(16);
+    return read_token_limit(fields).value_or(16);
   };
   EXPECT_EQ(limit_of(kNothing), 7);
   EXPECT_EQ(limit_of({{"n_predict", -2}}), -1);
@@ -246,14 +246,64 @@ TEST(GenerationParams, NamesOfALimitMustAgree) {
   const ordered_json body = {{"max_tokens", 3}, {"n_predict", 4}};
   RequestContext context;
   RequestFields fields(context, body);
-  (void)read_token_limit(fields, {"max_tokens", "n_predict"});
+  (void)read_token_limit(fields);
   const auto done = fields.finish();
   ASSERT_FALSE(done.has_value());
   EXPECT_EQ(done.error().message, "n_predict contradicts max_tokens");
   const ordered_json none = {{"max_tokens", 0}};
   RequestFields nothing(context, none);
-  EXPECT_EQ(read_token_limit(nothing, {"max_tokens"}), 0);
+  EXPECT_EQ(read_token_limit(nothing), 0);
   EXPECT_TRUE(nothing.finish().has_value());
+  for (const std::string_view name : kTokenLimitNames) {
+    const ordered_json named = {{name, 7}};
+    RequestFields other(context, named);
+    EXPECT_EQ(read_token_limit(other), 7) << name;
+  }
+}
+
+TEST(GenerationParams, StopStringsHaveTheNamesOfOtherServersToo) {
+  for (const std::string_view name : kStopNames) {
+    EXPECT_THAT(request_of({{name, {"a", "", "b"}}}).stop, testing::ElementsAre("a", "b")) << name;
+    EXPECT_THAT(request_of({{name, "a"}, {"stop", {"a"}}}).stop, testing::ElementsAre("a")) << name;
+    expect_params_refused({{name, {5}}}, std::string(name), "must be a string");
+  }
+  expect_params_refused({{"stopping_strings", {"a"}}, {"stop", "b"}}, "stopping_strings", "contradicts stop");
+  EXPECT_TRUE(request_of({{"no_stop_trim", true}}).shows_stop_tokens);
+}
+
+TEST(GenerationParams, SamplingHasTheNamesOfOtherServersToo) {
+  EXPECT_EQ(request_of({{"temperature", 0}, {"do_sample", false}}).sampling.temperature, 0);
+  EXPECT_EQ(request_of({{"do_sample", false}}).sampling.temperature, 0);
+  EXPECT_EQ(request_of({{"temperature", 2}, {"do_sample", true}}).sampling.temperature, 2);
+  expect_params_refused({{"temperature", 0.5}, {"do_sample", false}}, "do_sample", "contradicts temperature");
+  const auto sampling =
+      request_of({{"rep_pen", 1.5}, {"rep_pen_range", 64}, {"typical", 0.5}, {"sampler_seed", 3}}).sampling;
+  EXPECT_EQ(sampling.repetition_penalty, 1.5f);
+  EXPECT_EQ(sampling.penalty_last, 64);
+  EXPECT_EQ(sampling.typical_p, 0.5f);
+  EXPECT_EQ(sampling.seed, 3u);
+  expect_params_refused({{"rep_pen", 1.5}, {"repetition_penalty", 2}}, "rep_pen", "contradicts repetition_penalty");
+  expect_params_refused({{"sampler_seed", 3}, {"seed", 4}}, "sampler_seed", "contradicts seed");
+}
+
+TEST(GenerationParams, WhatOtherServersHaveAndThisOneHasNotIsRefusedByName) {
+  for (const auto& [name, off, on] : std::initializer_list<std::tuple<const char*, ordered_json, ordered_json>>{
+           {"top_a", 0, 0.2},
+           {"tfs", 1, 0.9},
+           {"smoothing_factor", 0, 0.5},
+           {"dynamic_temperature", false, true},
+           {"num_beams", 1, 4},
+           {"sampler_order", ordered_json::array(), {6, 0}},
+           {"add_bos_token", true, false}}) {
+    EXPECT_TRUE(parse(ordered_json{{name, off}}).has_value()) << name;
+    const auto refused = parse(ordered_json{{name, on}});
+    ASSERT_FALSE(refused.has_value()) << name;
+    EXPECT_EQ(refused.error().code, Code::kUnsupported) << name;
+    EXPECT_EQ(refused.error().at, name);
+  }
+  const auto length = parse(ordered_json{{"max_length", 50}});
+  ASSERT_FALSE(length.has_value());
+  EXPECT_THAT(length.error().message, testing::HasSubstr("use max_tokens"));
 }
 
 }  // namespace

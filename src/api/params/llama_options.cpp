@@ -21,9 +21,10 @@ auto number_in(double low, double high) {
 
 constexpr std::string_view kOtherFilters = "use temperature, top_k, top_p, min_p or typical_p";
 
-/// Clients of text-generation-webui, TabbyAPI and transformers always send most of these.
+/// Clients of text-generation-webui, TabbyAPI, KoboldCpp and transformers always send most of these.
 void refuse_other_samplers(RequestFields& fields) {
   constexpr std::string_view kOtherPenalties = "use repetition_penalty or dry_multiplier";
+  constexpr std::string_view kOrder = "use samplers, an array of names";
   for (const auto* name : {"bad_words_ids", "force_words_ids"})
     fields.only_empty(name, "use logit_bias, or hold the answer to a form: choice, regex or grammar");
   fields.only("skip_special_tokens", true, "special tokens are never part of a text; /detokenize shows them");
@@ -31,8 +32,17 @@ void refuse_other_samplers(RequestFields& fields) {
   for (const auto* name : {"no_repeat_ngram_size", "penalty_alpha"})
     fields.only_if(name, number_in(0, 0), kOtherPenalties);
   fields.only_if("encoder_repetition_penalty", number_in(1, 1), kOtherPenalties);
-  for (const auto* name : {"epsilon_cutoff", "eta_cutoff", "smoothing_factor"})
+  for (const auto* name : {"epsilon_cutoff", "eta_cutoff", "smoothing_factor", "top_a", "skew"})
     fields.only_if(name, number_in(0, 0), kOtherFilters);
+  fields.accept("smoothing_curve", "it counts only with a smoothing_factor, which is not there");
+  fields.only("dynamic_temperature", false, "use dynatemp_range");
+  for (const auto* name : {"dynatemp_low", "dynatemp_high"})
+    fields.accept(name, "it counts only with dynamic_temperature, which is not there");
+  for (const auto* name : {"sampler_order", "sampler_priority"}) fields.only_empty(name, kOrder);
+  fields.accept("temperature_last", "samplers says the order of the steps");
+  fields.only_if("num_beams", number_in(0, 1), "use n and choose yourself");
+  for (const auto* name : {"length_penalty", "early_stopping"})
+    fields.accept(name, "it counts only with several beams, which are not there");
   for (const auto* name : {"guidance_scale", "cfg_scale"})
     fields.only_if(name, number_in(1, 1), "write into the messages what is not wanted");
   fields.accept("negative_prompt", "it counts only with a guidance_scale, which is not there");
@@ -41,7 +51,14 @@ void refuse_other_samplers(RequestFields& fields) {
 void refuse_what_is_on(RequestFields& fields) {
   constexpr double kMost = std::numeric_limits<double>::max();
   constexpr std::string_view kNoWords = "name the texts in bad_words, or the tokens in logit_bias";
-  fields.only_if("tfs_z", number_in(1, kMost), kOtherFilters);
+  for (const auto* name : {"tfs_z", "tfs"}) fields.only_if(name, number_in(1, kMost), kOtherFilters);
+  fields.refuse("max_length",
+                "it is read as the tokens of the answer by some servers, and with the prompt's by others: "
+                "use max_tokens, which counts the answer alone");
+  for (const auto* name : {"custom_logit_processor", "custom_params"})
+    fields.only_empty(name, "use logit_bias, or a form: regex or grammar");
+  fields.only("auto_max_new_tokens", false, "leave max_tokens out: an answer ends with the context");
+  fields.only("add_bos_token", true, "send the prompt as token ids");
   fields.only_empty("image_data", "this model reads text only");
   fields.only("reasoning_in_content", false, "thinking is in a field of its own");
   fields.only_empty("banned_tokens", kNoWords);
@@ -94,15 +111,16 @@ void read_llama_fields(RequestFields& fields, engine::GenerateRequest& generate)
   generate.slot = static_cast<int32_t>(fields.integer("id_slot", -1, -1, kTokensMax));
   fields.accept("n_cache_reuse", "beginnings of prompts are found again by themselves");
   for (const auto* name : {"n_keep", "n_discard"}) fields.accept(name, "an answer ends with the context");
-  fields.accept("n_ctx", "the context is as the server has been started");
+  for (const auto* name : {"n_ctx", "max_context_length", "truncation_length"})
+    fields.accept(name, "the context is as the server has been started; truncate_prompt_tokens cuts a prompt");
   fields.accept({"sse_ping_interval", "verbose", "penalize_nl", "penalty_prompt", "backend_sampling", "t_max_prompt_ms",
                  "reasoning_control", "thinking_forced_open"});
 }
 
-std::optional<int32_t> read_token_limit(RequestFields& fields, std::initializer_list<std::string_view> names) {
+std::optional<int32_t> read_token_limit(RequestFields& fields) {
   std::optional<int32_t> limit;
   std::string_view first;
-  for (const std::string_view name : names) {
+  for (const std::string_view name : kTokenLimitNames) {
     const auto tokens = fields.optional_integer(name, std::numeric_limits<int32_t>::min(), kTokensMax);
     if (!tokens) continue;
     const int32_t value = *tokens < 0 ? -1 : static_cast<int32_t>(*tokens);

@@ -22,7 +22,11 @@ void read_llama_fields(RequestFields& fields, engine::GenerateRequest& generate)
 /// left out is 0. Returns what is wrong with the list, "must be ...", or nothing.
 std::string_view read_adapter_scales(const nlohmann::ordered_json& list, std::vector<engine::AdapterScale>& scales);
 
-/// The length of an answer, which has several names that must agree: -1 to the end of the context, as every negative
+/// What the length of an answer is called: by OpenAI, llama.cpp, transformers and Ollama.
+inline constexpr std::string_view kTokenLimitNames[] = {"max_completion_tokens", "max_tokens",     "n_predict",
+                                                        "max_output_tokens",     "max_new_tokens", "num_predict"};
+/// The length of an answer by any of its names, which must agree: -1 to the end of the context, as every negative
 /// number says; 0 computes the prompt alone. Without any of the names, the server's default, which may be nothing.
-std::optional<int32_t> read_token_limit(RequestFields& fields, std::initializer_list<std::string_view> names);
+std::optional<int32_t> read_token_limit(RequestFields& fields);
+
 }  // namespace cairn::api

@@ -18,6 +18,13 @@ using nlohmann::ordered_json;
 
 constexpr float kNeverBias = -100;  // what `false` stands for
 
+/// What KoboldCpp and text-generation-webui call parameters.
+constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {{"typical", "typical_p"},
+                                                                         {"rep_pen", "repetition_penalty"},
+                                                                         {"rep_pen_range", "penalty_last_n"},
+                                                                         {"nsigma", "top_n_sigma"},
+                                                                         {"mirostat_mode", "mirostat"}};
+
 // The parameter by one of its names; nullopt: it is not there, or rejected.
 std::optional<double> read_named(RequestFields& fields, const sampling::SamplingParameter& parameter,
                                  std::string_view name) {
@@ -36,12 +43,14 @@ std::optional<double> read_named(RequestFields& fields, const sampling::Sampling
 
 void read_parameter(RequestFields& fields, const sampling::SamplingParameter& parameter,
                     sampling::SamplingParams& sampling) {
-  auto value = read_named(fields, parameter, parameter.name);
-  if (!parameter.alias.empty()) {
-    const auto other = read_named(fields, parameter, parameter.alias);
-    if (value && other && *value != *other)
-      fields.reject(parameter.alias, fmt::format("contradicts {}", parameter.name));
-    if (!value) value = other;
+  std::optional<double> value;
+  std::string_view first;
+  for (const std::string_view name : names_of(parameter)) {
+    const auto other = read_named(fields, parameter, name);
+    if (value && other && *value != *other) fields.reject(name, fmt::format("contradicts {}", first));
+    if (value || !other) continue;
+    value = other;
+    first = name;
   }
   if (!value) return;
   if (const auto meant = parameter.meaning(*value)) parameter.set(sampling, *meant);
@@ -132,6 +141,15 @@ void read_banned_texts(RequestFields& fields, std::string_view name, bool as_wor
                                     sampling::kBannedTextsMax, sampling::kBannedTextsBytesMax, texts.size(), bytes));
 }
 
+// transformers' switch: false always takes the most likely token, as a temperature of 0 does.
+void read_do_sample(RequestFields& fields, sampling::SamplingParams& sampling) {
+  if (fields.boolean("do_sample", true)) return;
+  const ordered_json* temperature = fields.get("temperature");
+  if (temperature != nullptr && *temperature != 0)
+    return fields.reject("do_sample", "is false, which contradicts temperature: leave out one of them");
+  sampling.temperature = 0;
+}
+
 // An array of names, or llama.cpp's letters. Steps that are not named are off.
 void read_steps(RequestFields& fields, sampling::SamplingParams& sampling) {
   const ordered_json* value = fields.get("samplers");
@@ -181,33 +199,47 @@ uint64_t random_seed() {
   return static_cast<uint64_t>(random()) << 32 | random();
 }
 
-void read_parameters(RequestFields& fields, sampling::SamplingParams& sampling) {
+std::vector<std::string_view> names_of(const sampling::SamplingParameter& parameter) {
+  std::vector<std::string_view> names = {parameter.name};
+  if (!parameter.alias.empty()) names.push_back(parameter.alias);
+  for (const auto& [other, name] : kOtherNames)
+    if (name == parameter.name) names.push_back(other);
+  return names;
+}
+
+void read_given_sampling(RequestFields& fields, engine::GenerateRequest& generate) {
+  sampling::SamplingParams& sampling = generate.sampling;
   for (const sampling::SamplingParameter& parameter : sampling::sampling_parameters())
     read_parameter(fields, parameter, sampling);
-}
-
-void read_seed(RequestFields& fields, std::optional<int64_t> preset, sampling::SamplingParams& sampling) {
-  constexpr int64_t kAny = -1;
-  constexpr int64_t kAnyOf32Bits = std::numeric_limits<uint32_t>::max();
-  const auto seed =
-      fields.optional_integer("seed", std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max());
-  const bool is_given = seed && *seed != kAny && *seed != kAnyOf32Bits;
-  sampling.seed = is_given ? static_cast<uint64_t>(*seed) : random_seed();
-  if (!seed && preset && *preset != kAny) sampling.seed = static_cast<uint64_t>(*preset);
-}
-
-void read_sampling(RequestFields& fields, engine::GenerateRequest& generate) {
-  sampling::SamplingParams& sampling = generate.sampling;
-  const GenerationDefaults& defaults = fields.context().defaults();
-  defaults.sampling.apply(sampling);
-  read_parameters(fields, sampling);
+  read_do_sample(fields, sampling);
   read_breakers(fields, sampling.dry);
   read_steps(fields, sampling);
   read_logit_bias(fields, generate);
   read_allowed_tokens(fields, generate);
   read_banned_texts(fields, "bad_words", /*as_words=*/true, generate);
   read_banned_texts(fields, "banned_strings", /*as_words=*/false, generate);
-  read_seed(fields, defaults.seed, sampling);
+}
+
+void read_seed(RequestFields& fields, std::optional<int64_t> preset, sampling::SamplingParams& sampling) {
+  constexpr int64_t kAny = -1;
+  constexpr int64_t kAnyOf32Bits = std::numeric_limits<uint32_t>::max();
+  const auto read = [&](std::string_view name) {
+    return fields.optional_integer(name, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max());
+  };
+  auto seed = read("seed");
+  const auto other = read("sampler_seed");
+  if (seed && other && *seed != *other) fields.reject("sampler_seed", "contradicts seed");
+  if (!seed) seed = other;
+  const bool is_given = seed && *seed != kAny && *seed != kAnyOf32Bits;
+  sampling.seed = is_given ? static_cast<uint64_t>(*seed) : random_seed();
+  if (!seed && preset && *preset != kAny) sampling.seed = static_cast<uint64_t>(*preset);
+}
+
+void read_sampling(RequestFields& fields, engine::GenerateRequest& generate) {
+  const GenerationDefaults& defaults = fields.context().defaults();
+  defaults.sampling.apply(generate.sampling);
+  read_given_sampling(fields, generate);
+  read_seed(fields, defaults.seed, generate.sampling);
 }
 
 void read_probabilities(RequestFields& fields, sampling::SamplingParams& sampling) {

@@ -25,7 +25,6 @@ void read_others(RequestFields& fields) {
   fields.refuse("conversation", "use previous_response_id, or send the whole conversation as input");
   fields.refuse("context_management", "send a shorter input when the context is full");
   fields.refuse("moderation", "this server judges nothing");
-  fields.refuse("response_format", "use text.format");
   fields.accept({"user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options",
                  "service_tier", "client_metadata", "max_tool_calls", "access_programs"});
 }
@@ -77,6 +76,7 @@ Result<void> read_text(RequestFields& fields, chat::AnswerForm& form) {
   RequestFields text(fields.context(), *value, "text.");
   read_response_format(text, "format", form);
   text.accept({"verbosity"});
+  refuse_misplaced_form(text, *value, "text.format");
   return text.finish();
 }
 
@@ -300,7 +300,7 @@ Result<ResponsesRequest> parse_responses(RequestContext& context, const ordered_
   request.return_progress = fields.boolean("return_progress", false);
   request.timings_per_token = fields.boolean("timings_per_token", false);
   chat.generate.reports_prefill = request.return_progress || request.timings_per_token;
-  chat.generate.max_tokens = read_token_limit(fields, {"max_output_tokens", "max_tokens", "n_predict"}).value_or(-1);
+  chat.generate.max_tokens = read_token_limit(fields).value_or(-1);
   read_truncation(fields);
   read_include(fields, request);
   read_top_logprobs(fields, chat.generate.sampling);
@@ -309,6 +309,7 @@ Result<ResponsesRequest> parse_responses(RequestContext& context, const ordered_
   read_reasoning(fields, chat.reasoning);
   CAIRN_TRY_VOID(read_effort(fields, request));
   CAIRN_TRY_VOID(read_text(fields, request.chat.form));
+  refuse_answer_form(fields, "use text.format, or POST /v1/chat/completions");
   CAIRN_TRY_VOID(read_stream_options(fields));
   read_template_variables(fields, chat.input.variables);
   read_tool_call_parsing(fields, chat);

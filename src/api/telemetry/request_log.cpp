@@ -1,9 +1,11 @@
 #include "api/telemetry/request_log.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "api/serialization/json_text.h"
 #include "base/log.h"
+#include "base/system/random_id.h"
 #include "base/text/printable.h"
 
 namespace cairn::api {
@@ -51,6 +53,7 @@ std::string out_members(const RequestFacts& facts) {
   members["client_gone"] = !facts.delivered;
   members["ms"] = rounded(milliseconds_of(facts.duration));
   members["model"] = facts.model.empty() ? ordered_json(nullptr) : ordered_json(shown(facts.model));
+  if (!facts.client_id.empty()) members["client_request"] = facts.client_id;
   if (facts.model.empty()) return members_of(members);
   members["stream"] = facts.stream;
   members["choices"] = facts.choices;
@@ -66,37 +69,52 @@ std::string out_members(const RequestFacts& facts) {
   return members_of(members);
 }
 
+std::string time_text(std::chrono::nanoseconds time) {
+  const double ms = milliseconds_of(time);
+  return ms < 1'000 ? fmt::format("{:.1f} ms", ms) : fmt::format("{:.2f} s", ms / 1'000);
+}
+
+/// The address without the port.
+std::string_view host_of(std::string_view remote) {
+  return remote.substr(0, std::min(remote.rfind(':'), remote.size()));
+}
+
+/// "prompt 12 (11 cached) answer 39": tokens.
+std::string tokens_text(const RequestFacts& facts) {
+  if (facts.finish == "embedded") return fmt::format("{} texts of {} tokens", facts.choices, facts.prompt_tokens);
+  const std::string disk = facts.disk_tokens > 0 ? fmt::format(", {} from the disk", facts.disk_tokens) : "";
+  return fmt::format("prompt {} ({} cached{}) answer {}", facts.prompt_tokens, facts.cached_tokens, disk,
+                     facts.output_tokens);
+}
+
 std::string out_text(const RequestFacts& facts) {
-  std::string text = fmt::format("{} out: {} {} {}, {:.1f} ms", facts.id, facts.status, facts.protocol,
-                                 shown(facts.path), milliseconds_of(facts.duration));
-  if (!facts.key.empty()) text += ", key " + shown(facts.key);
-  if (!facts.model.empty()) {
-    text += fmt::format(", model {}, {}, tokens {}/{}/{}", shown(facts.model), facts.stream ? "stream" : "whole",
-                        facts.prompt_tokens, facts.cached_tokens, facts.output_tokens);
-    if (facts.disk_tokens > 0) text += fmt::format(", {} from the disk", facts.disk_tokens);
-    if (facts.has_first_token)
-      text += fmt::format(", first {:.1f} ms, {:.1f} tokens/s", milliseconds_of(facts.first_token),
-                          tokens_per_second(facts));
-    if (!facts.finish.empty()) text += fmt::format(", {}", facts.finish);
-  }
+  std::string text = fmt::format("{} {} {}", shown(facts.method), shown(facts.path),
+                                 facts.status == 0 ? "-" : fmt::format("{}", facts.status));
+  if (!facts.model.empty()) text += fmt::format(" model={} {}", shown(facts.model), tokens_text(facts));
+  if (!facts.finish.empty()) text += fmt::format(", {}", facts.finish);
+  if (facts.has_first_token)
+    text += fmt::format(", first token {}, {:.1f} tokens/s", time_text(facts.first_token), tokens_per_second(facts));
+  text += ", " + time_text(facts.duration);
+  if (facts.stream) text += ", stream";
   if (!facts.delivered) text += ", client gone";
+  if (!facts.key.empty()) text += ", key " + shown(facts.key);
+  text += fmt::format(", from {}, {}", host_of(facts.remote), logged_id(facts.id));
+  if (!facts.client_id.empty()) text += fmt::format(" (its client's id: \"{}\")", facts.client_id);
   return text;
 }
 
 }  // namespace
 
 void log_request_in(const RequestFacts& facts) {
-  if (!log_enabled(LogLevel::kInfo)) return;
-  if (log_format() == LogFormat::kJson)
-    return log_event(LogLevel::kInfo, "request in", members_of(common_members(facts, "request_in")));
-  log_info("{} in: {} {} from {}{}", facts.id, shown(facts.method), shown(facts.path), facts.remote,
-           facts.key.empty() ? "" : ", key " + shown(facts.key));
+  if (log_format() == LogFormat::kJson && log_enabled(facts.log_level))
+    return log_event(facts.log_level, "request in", members_of(common_members(facts, "request_in")));
+  log_debug("{} {} begins, from {}, {}", shown(facts.method), shown(facts.path), facts.remote, logged_id(facts.id));
 }
 
 void log_request_out(const RequestFacts& facts) {
-  if (!log_enabled(LogLevel::kInfo)) return;
-  if (log_format() == LogFormat::kJson) return log_event(LogLevel::kInfo, "request out", out_members(facts));
-  log_line(LogLevel::kInfo, out_text(facts));
+  if (facts.log_level == LogLevel::kOff || !log_enabled(facts.log_level)) return;
+  if (log_format() == LogFormat::kJson) return log_event(facts.log_level, "request out", out_members(facts));
+  log_line(facts.log_level, out_text(facts));
 }
 
 }  // namespace cairn::api

@@ -1,4 +1,5 @@
-/// The lines that the log has of each request: one when it comes, one when it is over (--log-requests).
+/// The line that the log has of a request once it is over, at RequestFacts::log_level (--log-requests). In JSON there
+/// is one when it comes as well; in text that one is for debugging.
 #pragma once
 
 #include "api/telemetry/request_record.h"

@@ -38,9 +38,15 @@ void RequestRecord::token() {
   facts_.first_token = std::chrono::steady_clock::now() - facts_.begin;
 }
 
-RequestFacts RequestRecord::let_in() {
+void RequestRecord::called(std::string_view client_id) {
   const std::lock_guard lock(mutex_);
-  facts_.let_in = true;
+  facts_.client_id = client_id;
+}
+
+RequestFacts RequestRecord::let_in(LogLevel level, bool traced) {
+  const std::lock_guard lock(mutex_);
+  facts_.let_in = traced;
+  facts_.log_level = level;
   return facts_;
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "engine/event.h"
 
 namespace cairn::api {
@@ -30,9 +31,11 @@ struct RequestFacts {
   std::string method{};
   std::string path{};
   std::string remote{};
-  std::string key{};          ///< what the client's API key is called here; empty: it sent none that counts
-  bool let_in = false;        ///< whether the log and traces tell of it; probes and refusals are only counted
-  std::string traceparent{};  ///< of the request; empty: none
+  std::string key{};                    ///< what the client's API key is called here; empty: it sent none that counts
+  bool let_in = false;                  ///< whether there is a trace of it; probes and refusals have none
+  LogLevel log_level = LogLevel::kOff;  ///< of its line in the log; refusals have none
+  std::string client_id{};              ///< what its client calls it; empty: nothing
+  std::string traceparent{};            ///< of the request; empty: none
   std::chrono::system_clock::time_point arrival{};
   std::chrono::steady_clock::time_point begin{};
 
@@ -72,8 +75,10 @@ class RequestRecord {
   void failed(const Error& error);
   /// Its client has shown the API key of this name.
   void asked_by(std::string key);
-  /// It is no probe and was not refused.
-  RequestFacts let_in();
+  /// Its client calls it so.
+  void called(std::string_view client_id);
+  /// It was not refused. `traced`: it is no probe either. `level`: of its line in the log.
+  RequestFacts let_in(LogLevel level, bool traced);
   /// A text has become a vector.
   void embedded(const engine::Timings& timings);
   void parsed(std::chrono::nanoseconds time);

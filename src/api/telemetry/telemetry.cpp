@@ -64,12 +64,17 @@ std::shared_ptr<RequestRecord> Telemetry::begin(const net::HttpRequest& request,
 std::shared_ptr<RequestRecord> Telemetry::begin_frames(std::string_view id) {
   auto record =
       begin({.id = std::string(id), .protocol = "frames", .method = "FRAME", .path = "frames", .remote = "unix"});
-  let_in(*record);
+  let_in(*record, LogLevel::kInfo);
   return record;
 }
 
-void Telemetry::let_in(RequestRecord& record) const {
-  const RequestFacts facts = record.let_in();
+void Telemetry::let_in(RequestRecord& record, LogLevel level) const {
+  const RequestFacts facts = record.let_in(level, /*traced=*/true);
+  if (logs_requests_) log_request_in(facts);
+}
+
+void Telemetry::let_in_quietly(RequestRecord& record) const {
+  const RequestFacts facts = record.let_in(LogLevel::kDebug, /*traced=*/false);
   if (logs_requests_) log_request_in(facts);
 }
 
@@ -78,9 +83,8 @@ void Telemetry::end(RequestRecord& record, int status, bool delivered) {
   in_progress_.fetch_sub(1, std::memory_order_relaxed);
   const RequestFacts facts = record.facts();
   requests_.add(facts);
-  if (!facts.let_in) return;
   if (logs_requests_) log_request_out(facts);
-  if (trace_) trace_(facts);
+  if (facts.let_in && trace_) trace_(facts);
 }
 
 }  // namespace cairn::api

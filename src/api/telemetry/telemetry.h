@@ -32,8 +32,10 @@ class Telemetry {
   /// for a key counts only once that is found to be one, with asked_by().
   std::shared_ptr<RequestRecord> begin(const net::HttpRequest& request, Protocol protocol, net::HttpResponse& response,
                                        bool checks_keys);
-  /// It was let in and is no probe: the log and traces tell of it.
-  void let_in(RequestRecord& record) const;
+  /// It was let in: the log has a line of it, at `level`, and there is a trace.
+  void let_in(RequestRecord& record, LogLevel level) const;
+  /// It is a probe or asks for a file of the page: the log has a line at debug, and there is no trace.
+  void let_in_quietly(RequestRecord& record) const;
   /// A request has come over a frames connection; whoever answers it calls `end`.
   std::shared_ptr<RequestRecord> begin_frames(std::string_view id);
   /// Once for each record; further calls change nothing.

@@ -36,6 +36,24 @@ std::string_view content_type_of(std::string_view name) {
 /// Names with a hash never change their content.
 bool has_hash(std::string_view name) { return name.find('-') != std::string_view::npos; }
 
+}  // namespace
+
+const PageFile* asked_file(const net::HttpRequest& request) {
+  if (request.method != "GET" && request.method != "HEAD") return nullptr;
+  std::string_view name = request.path;
+  if (name == "/") {
+    if (request.header("accept").find("text/html") == std::string_view::npos) return nullptr;
+    name = kIndex;
+  } else if (name.starts_with(kFilesFolder)) {
+    name.remove_prefix(1);
+  } else {
+    return nullptr;
+  }
+  const auto files = page_files();
+  const auto file = std::ranges::find(files, name, &PageFile::name);
+  return file == files.end() ? nullptr : &*file;
+}
+
 void send_file(const PageFile& file, const net::HttpRequest& request, net::HttpResponse& response) {
   std::vector<std::pair<std::string, std::string>> headers = {
       {"ETag", std::string(file.etag)},
@@ -53,26 +71,6 @@ void send_file(const PageFile& file, const net::HttpRequest& request, net::HttpR
   auto plain = net::decode_body(net::ContentCoding::kGzip, file.gzip, kFileBytesMax, [](size_t) { return true; });
   if (!plain) return send_error(response, plain.error(), ErrorFormat::kOpenAi);
   response.send(200, content_type_of(file.name), *std::move(plain), std::move(headers));
-}
-
-}  // namespace
-
-bool handle_page(const net::HttpRequest& request, net::HttpResponse& response) {
-  if (request.method != "GET" && request.method != "HEAD") return false;
-  std::string_view name = request.path;
-  if (name == "/") {
-    if (request.header("accept").find("text/html") == std::string_view::npos) return false;
-    name = kIndex;
-  } else if (name.starts_with(kFilesFolder)) {
-    name.remove_prefix(1);
-  } else {
-    return false;
-  }
-  const auto files = page_files();
-  const auto file = std::ranges::find(files, name, &PageFile::name);
-  if (file == files.end()) return false;
-  send_file(*file, request, response);
-  return true;
 }
 
 }  // namespace cairn::api::web

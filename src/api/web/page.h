@@ -17,7 +17,9 @@ struct PageFile {
 /// index.html and what it needs.
 std::span<const PageFile> page_files();
 
-/// Answers GET / of a browser, which accepts text/html, and the page's files; false if it is another request.
-bool handle_page(const net::HttpRequest& request, net::HttpResponse& response);
+/// The file that the request asks for: index.html is GET / of a browser, which accepts text/html. Null: it is no
+/// request for the page.
+const PageFile* asked_file(const net::HttpRequest& request);
+void send_file(const PageFile& file, const net::HttpRequest& request, net::HttpResponse& response);
 
 }  // namespace cairn::api::web

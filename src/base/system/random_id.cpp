@@ -52,4 +52,11 @@ std::string random_id(std::string_view prefix) {
   return fmt::format("{}{:016x}{:016x}", prefix, high, secure_random());
 }
 
+std::string_view logged_id(std::string_view id) {
+  constexpr size_t kDigits = 32;
+  if (id.size() < kDigits || id.find_first_not_of("0123456789abcdef", id.size() - kDigits) != std::string_view::npos)
+    return id;
+  return id.substr(0, id.size() - kDigits + kLoggedIdDigits);
+}
+
 }  // namespace cairn

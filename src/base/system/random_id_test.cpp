@@ -38,5 +38,12 @@ TEST(RandomId, HalfOfTheBitsAreSet) {
   EXPECT_NEAR(set, 32'000, 1'012);
 }
 
+TEST(LoggedId, HasThePrefixAndEightDigitsOfAMadeIdAndOtherTextsWhole) {
+  EXPECT_EQ(logged_id("req_0123456789abcdef0123456789abcdef"), "req_01234567");
+  EXPECT_EQ(logged_id("0123456789abcdef0123456789abcdef"), "01234567");
+  for (const char* other : {"", "1", "req_1", "req_0123456789abcdef0123456789abcdeg"})
+    EXPECT_EQ(logged_id(other), other);
+}
+
 }  // namespace
 }  // namespace cairn

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { request } from '../lib/api';
 import { bytes, number } from '../lib/format';
 import type { Reading } from '../lib/rates';
-import { contextOf, lookForModels, models, notice, stateOf } from '../state';
+import { actions, contextOf, lookForModels, models, notice, stateOf } from '../state';
 import { FetchForm, Fetching, FetchProblem } from '../views/Fetching';
 
 /** While a model is being loaded. */
@@ -68,9 +68,11 @@ export function Models({ reading }: { reading: Reading }) {
                   </td>
                   <td title={model.error}>{busy === model.id ? 'changing…' : model.error ? `${state}, failed` : state}</td>
                   <td>
-                    <button type="button" class="quiet" disabled={busy !== '' || state === 'loading'} onClick={() => void change(model.id, loaded ? 'unload' : 'load')}>
-                      {loaded ? 'Unload' : 'Load'}
-                    </button>
+                    {actions.value.includes(loaded ? 'unload' : 'load') && (
+                      <button type="button" class="quiet" disabled={busy !== '' || state === 'loading'} onClick={() => void change(model.id, loaded ? 'unload' : 'load')}>
+                        {loaded ? 'Unload' : 'Load'}
+                      </button>
+                    )}
                   </td>
                 </tr>
               );
@@ -78,9 +80,13 @@ export function Models({ reading }: { reading: Reading }) {
           </tbody>
         </table>
       </div>
-      <FetchForm label="Model to fetch" button="Fetch" />
-      <Fetching />
-      <FetchProblem />
+      {actions.value.includes('pull') && (
+        <>
+          <FetchForm label="Model to fetch" button="Fetch" />
+          <Fetching />
+          <FetchProblem />
+        </>
+      )}
     </section>
   );
 }

@@ -131,7 +131,7 @@ function ModelPicker() {
     };
   }, [open]);
   useEffect(() => void lookForDefaults(), [chosen[0]]);
-  const text = { unknown: 'Connecting…', loading: 'Loading the model…', away: 'Server not reachable', ready: 'No model' }[server.value];
+  const text = keyWanted.value ? 'Key needed' : { unknown: 'Connecting…', loading: 'Loading the model…', away: 'Server not reachable', ready: 'No model' }[server.value];
   if (known.length <= 1 || server.value !== 'ready')
     return (
       <span class="model-name" role="status">
