@@ -69,7 +69,9 @@ Result<void> chat_alone(const ChatFlags& flags, bool asks_server, int& exit_code
     CAIRN_TRY(found.load.model, first_model(about_guide));
     if (found.load.model.empty()) CAIRN_TRY_VOID(show(about_guide));
   }
-  if (found.load.model.empty()) CAIRN_TRY(found.load.model, guide_model());
+  if (found.load.model.empty()) {
+    CAIRN_TRY(found.load.model, guide_model());
+  }
   CAIRN_TRY(const auto model, load_talk_model(found, {}));
   catch_interrupts();
   converse(found, *model, exit_code);

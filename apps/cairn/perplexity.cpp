@@ -245,7 +245,7 @@ void print_comparison(const perplexity::ModelComparison& compared) {
   percent("root of its mean square", compared.probability_change_rms);
 }
 
-void print_text(const Job& job, const Outcome& outcome) {
+void print_as_text(const Job& job, const Outcome& outcome) {
   print("{} windows of {} tokens, {} positions counted, {:.1f} s, {:.1f} tokens/s, on {}\n", job.count,
         job.windows.tokens, outcome.scores.size(), outcome.seconds,
         job.count * static_cast<double>(job.windows.tokens) / outcome.seconds, outcome.backend);
@@ -267,7 +267,7 @@ Result<void> run_perplexity(PerplexityFlags& flags) {
   if (flags.json) {
     print_json(flags, job, outcome);
   } else {
-    print_text(job, outcome);
+    print_as_text(job, outcome);
   }
   return {};
 }
