@@ -35,11 +35,10 @@ class Members {
 
   /// Where the string that begins at `at` has ended.
   size_t string_end(size_t at) const {
-    for (++at; at < text_.size(); ++at) {
-      at = text_.find_first_of("\"\\", at);
-      if (at == std::string_view::npos) return text_.size();
+    ++at;
+    while ((at = text_.find_first_of("\"\\", at)) != std::string_view::npos) {
       if (text_[at] == '"') return at + 1;
-      ++at;  // what is escaped
+      at += 2;  // the backslash and what it escapes
     }
     return text_.size();
   }
