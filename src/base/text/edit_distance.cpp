@@ -7,14 +7,17 @@
 namespace cairn {
 
 size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  const size_t width = b.size() + 1;
+  std::vector<size_t> row(width), above(width), two_above(width);
+  for (size_t j = 0; j < width; ++j) row[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t before = std::exchange(row[0], i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t changed = before + (a[i - 1] == b[j - 1] ? 0 : 1);
-      before = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, changed});
+    std::swap(two_above, above);
+    std::swap(above, row);
+    row[0] = i;
+    for (size_t j = 1; j < width; ++j) {
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], two_above[j - 2] + 1);
     }
   }
   return row.back();

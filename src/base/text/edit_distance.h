@@ -1,4 +1,4 @@
-/// How alike two names are, for hints about names that are not known.
+/// How many edits make one text of another.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,9 @@
 
 namespace cairn {
 
-/// Characters to insert, delete or replace that make one text of the other (Levenshtein 1966). Time and memory grow
-/// with the product of both lengths: the caller bounds them.
+/// Characters to insert, delete, replace, or swap with their neighbour that make one text of the other (optimal string
+/// alignment: Damerau 1964, no part edited twice). Time and memory grow with the product of both lengths: the caller
+/// bounds them. For hints about unknown names: nearest.h.
 size_t edit_distance(std::string_view a, std::string_view b);
 
 }  // namespace cairn
