@@ -146,7 +146,7 @@ test('Ctrl-C stops an answer, Ctrl-D leaves, and a signal that ends the program 
 
 test('what looks like a command is no message', async () => {
   const terminal = await chat();
-  await ask(terminal, '/hlep\r', /there is no command \/hlep; is it \/help that is meant\?[^]*> /);
+  await ask(terminal, '/hlep\r', /there is no command \/hlep; did you mean \/help\?[^]*> /);
   await ask(terminal, '/nonsense here\r', /there is no command \/nonsense; [^]*> /);
   await ask(terminal, '/help\r', /\/retry[^]*Alt-Enter[^]*> /);
   await ask(terminal, '/etc/hosts has what?\r');
@@ -278,7 +278,7 @@ test('chat: each line of standard input is a message, whatever ends it, and bloc
   assert.deepEqual(understood(['chat', story], 'Hello!\r\n\r\n/exit\r\nnever\r\n'), ['Hello!']);
   assert.deepEqual(understood(['chat', story], 'one\ntwo\\\nthree\n"""\nfour\n\nfive"""\nsix'), ['one', 'two\nthree', 'four\n\nfive', 'six']);
   const wrong = cairn(['chat', story], { input: '/hlep\n' });
-  assert.match(wrong.stderr, /there is no command \/hlep; is it \/help that is meant\?/);
+  assert.match(wrong.stderr, /there is no command \/hlep; did you mean \/help\?/);
   assert.equal(wrong.status, 1);
 });
 

@@ -9,7 +9,7 @@
 #include <iterator>
 #include <optional>
 
-#include "base/text/edit_distance.h"
+#include "base/text/nearest.h"
 #include "base/text/printable.h"
 #include "sampling/parameters.h"
 
@@ -22,7 +22,6 @@ constexpr std::string_view kSeed = "seed";
 constexpr std::string_view kMaxTokens = "max_tokens";
 constexpr std::string_view kReasoningBudget = "reasoning_budget";
 constexpr std::string_view kDefault = "default";
-constexpr size_t kSettingBytesMax = 40;  // of a name that is compared
 
 /// "--repeat-penalty" -> "repeat_penalty".
 std::string plain_name(std::string_view flag) {
@@ -54,20 +53,14 @@ const SamplingParameter* find_parameter(const std::string& name) {
   return nullptr;
 }
 
-std::string nearest_setting(std::string_view name) {
-  std::string nearest;
-  size_t least = std::max<size_t>(2, name.size() / 2);
+/// "; did you mean top_k?", or where the names are shown.
+std::string hint(std::string_view name) {
   std::vector<std::string> names = setting_names();
   for (const SamplingParameter& parameter : sampling::sampling_parameters())
     std::ranges::move(names_of_parameter(parameter), std::back_inserter(names));
-  for (const std::string& known : names) {
-    const size_t differs = edit_distance(name.substr(0, kSettingBytesMax), known);
-    if (differs < least) {
-      least = differs;
-      nearest = known;
-    }
-  }
-  return nearest;
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  const std::string meant = did_you_mean(name, known);
+  return meant.empty() ? "; /set and the Tab key show them" : meant;
 }
 
 template <class Number>
@@ -120,9 +113,7 @@ Result<std::string> change_setting(ChatFlags& flags, std::string_view name, std:
     return number ? fmt::format("seed is {}", *number) : std::string("seed is another one each time");
   }
   if (const SamplingParameter* const parameter = find_parameter(plain)) return set_parameter(flags, *parameter, value);
-  const std::string nearest = nearest_setting(plain);
-  return fail(Code::kNotFound, "there is no setting {}{}{}", printable(name), nearest.empty() ? "" : "; is it ",
-              nearest.empty() ? "; /set and the Tab key show them" : nearest + " that is meant?");
+  return fail(Code::kNotFound, "there is no setting {}{}", printable(name), hint(plain));
 }
 
 std::string settings_text(const ChatFlags& flags) {

@@ -20,7 +20,9 @@ inline constexpr size_t kNearestBytesMax = 128;
 /// is there twice comes once. The views are those of `known`.
 std::vector<std::string_view> nearest(std::string_view word, std::span<const std::string_view> known, size_t most);
 
-/// "; did you mean serve or server?", to be put behind a message; empty where no name is near.
-std::string did_you_mean(std::string_view word, std::span<const std::string_view> known, size_t most = kNearestMax);
+/// "; did you mean serve or server?", to be put behind a message; empty where no name is near. `in_front` is written in
+/// front of each name, such as "--".
+std::string did_you_mean(std::string_view word, std::span<const std::string_view> known, size_t most = kNearestMax,
+                         std::string_view in_front = {});
 
 }  // namespace cairn

@@ -59,6 +59,7 @@ TEST(Nearest, LongNamesAreComparedByTheirBeginning) {
 TEST(Nearest, AHintIsASentenceOfBoundedLength) {
   EXPECT_EQ(did_you_mean("srve", kCommands), "; did you mean serve?");
   EXPECT_EQ(did_you_mean("rn", kCommands), "; did you mean run or rm?");
+  EXPECT_EQ(did_you_mean("rn", kCommands, 1, "cairn "), "; did you mean cairn run?");
   EXPECT_EQ(did_you_mean("nonsense", kCommands), "");
   constexpr std::array<std::string_view, 4> kNames = {"aaaa", "aaab", "aaac", "aaad"};
   EXPECT_EQ(did_you_mean("aaae", kNames), "; did you mean aaaa, aaab or aaac?");
