@@ -38,7 +38,7 @@ void add_cache(CLI::App& app, int& exit_code);
 /// Adds a subcommand of `bench`.
 void add_bench_model(CLI::App& bench, int& exit_code);
 
-/// Prints "cairn: <text>" on standard error, in one line, and returns kExitFailed.
-int report(const Error& error);
+/// Prints "cairn: <text>" on standard error, in one line, and returns the exit code.
+int report(const Error& error, int exit_code = kExitFailed);
 
 }  // namespace cairn

@@ -12,6 +12,7 @@
 #include "base/text/printable.h"
 #include "catalog_flags.h"
 #include "commands.h"
+#include "help/help_format.h"
 #include "load_flags.h"
 #include "output.h"
 
@@ -93,10 +94,12 @@ void run_list(const ListFlags& flags) {
 
 void add_list(CLI::App& app, int&) {
   auto flags = std::make_shared<ListFlags>();
-  CLI::App* command = app.add_subcommand("list", "List the models on this machine, those of other programs too");
+  CLI::App* command =
+      app.add_subcommand("list", "List the models on this machine, including those that other programs downloaded");
   command->alias("ls");
+  set_help(*command, "cairn list");
   flags->catalog.add_to(*command);
-  command->add_flag("--json", flags->json, "one JSON object, for programs");
+  command->add_flag("--json", flags->json, "Print JSON, for programs");
   add_log_flag(*command);
   command->callback([flags] { run_list(*flags); });
 }

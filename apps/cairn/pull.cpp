@@ -17,6 +17,8 @@
 #include "base/text/printable.h"
 #include "commands.h"
 #include "gguf/model_folder.h"
+#include "help/help_format.h"
+#include "help/value_checks.h"
 #include "load_flags.h"
 #include "output.h"
 #include "progress_line.h"
@@ -140,8 +142,10 @@ Result<void> remove(const PullFlags& flags) {
 }  // namespace
 
 void add_models_flag(CLI::App& command, std::string& folder) {
-  command.add_option("--models", folder,
-                     "Folder of models that were pulled (default: cairn/models in $XDG_DATA_HOME or ~/.local/share)");
+  command
+      .add_option("--models", folder,
+                  "Folder of downloaded models (default: cairn/models in $XDG_DATA_HOME or ~/.local/share)")
+      ->type_name("FOLDER");
 }
 
 Result<hub::PullOptions> pull_options(const std::string& folder) {
@@ -181,25 +185,26 @@ Result<std::string> model_file(const std::string& name, const std::string& folde
 }
 
 void add_pull(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("pull", "Get a model from a hub; prints the paths of its files");
+  auto* command = app.add_subcommand("pull", "Download a model. It prints the paths of its files");
   auto flags = std::make_shared<PullFlags>();
+  set_help(*command, "cairn pull qwen3:4b");
   command->add_option("NAME", flags->name, std::string(kNameHelp))->required();
   add_models_flag(*command, flags->models);
-  command->add_flag("--mmproj", flags->projector, "Also the vision projector that lies beside the model");
+  command->add_flag("--mmproj", flags->projector, "Download the model's vision projector, too");
   command
       ->add_option("--memory", flags->memory_bytes,
-                   "Memory that a model may take, for choosing a quantisation (default: what is free here)")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::PositiveNumber);
+                   "Memory that the model may use, which decides the quantisation (default: what is free now)")
+      ->transform(byte_size(1));
   command->callback([flags, &exit_code] {
     if (const auto done = pull(*flags); !done) exit_code = report(done.error());
   });
 }
 
 void add_rm(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("rm", "Delete a model that was pulled, and what is left of an unfinished pull");
+  auto* command = app.add_subcommand("rm", "Delete a downloaded model, and the rest of an unfinished download");
+  set_help(*command, "cairn rm qwen3:4b");
   auto flags = std::make_shared<PullFlags>();
-  command->add_option("NAME", flags->name, "A name as for cairn pull")->required();
+  command->add_option("NAME", flags->name, "The name that cairn pull was given")->required();
   add_models_flag(*command, flags->models);
   command->callback([flags, &exit_code] {
     if (const auto done = remove(*flags); !done) exit_code = report(done.error());

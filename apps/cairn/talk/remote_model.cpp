@@ -48,7 +48,8 @@ Result<void> add_reasoning(const ChatFlags& flags, ordered_json& body) {
 
 void warn_of_remote_cut(const FormFlags& form) {
   if (!form.schema_file.empty() || !form.grammar_file.empty() || !form.regex.empty())
-    log_warning("the answer was cut before the form that was asked for is complete");
+    log_warning(
+        "the answer was cut off before it was complete by --json-schema, --grammar or --regex; raise --max-tokens");
 }
 
 /// The member of an object; null where there is none.
@@ -102,7 +103,7 @@ class RemoteAnswer {
     const ordered_json& choice = choices.front();
     if (member(choice, "finish_reason") == "length") {
       warn_of_remote_cut(form_);
-      note_ = "cut at the most tokens";
+      note_ = "cut off at --max-tokens";
     }
     const ordered_json delta = member(choice, "delta");
     if (const auto thinking = member(delta, "reasoning_content"); thinking.is_string())

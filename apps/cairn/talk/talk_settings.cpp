@@ -78,7 +78,7 @@ Result<std::string> set_parameter(ChatFlags& flags, const SamplingParameter& par
   }
   const auto number = number_of<double>(value);
   if (!number || !parameter.takes(*number) || (parameter.whole() && *number != std::trunc(*number)))
-    return fail(Code::kInvalidArgument, "{} is {} {}, not {}", parameter.name,
+    return fail(Code::kInvalidArgument, "{} must be {} {}, not {}", parameter.name,
                 parameter.whole() ? "a whole number" : "a number", parameter.range_text(), printable(value));
   flags.sampling.given.set(parameter, *number);
   return fmt::format("{} is {}", parameter.name, parameter.value_text(*number));
@@ -87,10 +87,9 @@ Result<std::string> set_parameter(ChatFlags& flags, const SamplingParameter& par
 Result<std::string> set_limit(int32_t& limit, std::string_view name, std::string_view value) {
   const auto number = value == kDefault ? std::optional(-1) : number_of<int32_t>(value);
   if (!number || *number < -1)
-    return fail(Code::kInvalidArgument, "{} is a whole number from -1 on, which is no limit, not {}", name,
-                printable(value));
+    return fail(Code::kInvalidArgument, "{} takes -1 (no limit) or more, not {}", name, printable(value));
   limit = *number;
-  return limit < 0 ? fmt::format("{} is without a limit", name) : fmt::format("{} is {}", name, limit);
+  return limit < 0 ? fmt::format("{} has no limit", name) : fmt::format("{} is {}", name, limit);
 }
 
 }  // namespace
@@ -108,9 +107,9 @@ Result<std::string> change_setting(ChatFlags& flags, std::string_view name, std:
   if (plain == kSeed) {
     const auto number = number_of<uint64_t>(value);
     if (!number && value != kDefault)
-      return fail(Code::kInvalidArgument, "seed is a whole number, or default: another one each time");
+      return fail(Code::kInvalidArgument, "seed takes a whole number, or default for a random one each time");
     flags.sampling.seed = number;
-    return number ? fmt::format("seed is {}", *number) : std::string("seed is another one each time");
+    return number ? fmt::format("seed is {}", *number) : std::string("seed is random each time");
   }
   if (const SamplingParameter* const parameter = find_parameter(plain)) return set_parameter(flags, *parameter, value);
   return fail(Code::kNotFound, "there is no setting {}{}", printable(name), hint(plain));

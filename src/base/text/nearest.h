@@ -14,7 +14,7 @@ inline constexpr size_t kNearestMax = 3;
 /// Bytes of a name that are compared; what follows makes no difference.
 inline constexpr size_t kNearestBytesMax = 128;
 
-/// The names of `known` that `word` may have been meant to be, the likeliest first and at most `most` of them: those
+/// The names of `known` that `word` may have been meant to be, the most likely first and at most `most` of them: those
 /// that begin with it, differ from it by few letters (about one in three, at most four), or have it within them. Upper
 /// and lower case of ASCII are the same here. Names that are equally likely come in the order of `known`; a name that
 /// is there twice comes once. The views are those of `known`.

@@ -19,7 +19,7 @@ TEST(Nearest, FindsNamesThatDifferByFewLetters) {
   EXPECT_EQ(nearest("srve", kCommands, 3), Names{"serve"});
   EXPECT_EQ(nearest("sevre", kCommands, 3), Names{"serve"}) << "neighbours that were swapped are one edit";
   EXPECT_EQ(nearest("perplxeitys", kCommands, 3), Names{"perplexity"});
-  EXPECT_EQ(nearest("caht", kCommands, 3), (Names{"chat", "cache"})) << "the likeliest first";
+  EXPECT_EQ(nearest("caht", kCommands, 3), (Names{"chat", "cache"})) << "the most likely first";
   EXPECT_EQ(nearest("rn", kCommands, 3), (Names{"run", "rm"})) << "equally near: in the order of the list";
 }
 
