@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "config/config_file.h"
 #include "config/settings.h"
+#include "help/value_checks.h"
 
 using namespace cairn;  // NOLINT: one small program
 
@@ -34,14 +35,14 @@ struct Options {
 
   Options() {
     app.add_option("--host", text);
-    app.add_option("--port", number)->check(CLI::Range(0, 65'535));
-    app.add_option("--memory", bytes)->transform(CLI::AsSizeValue(false))->check(CLI::PositiveNumber);
-    app.add_option("--temp,--temperature", part)->check(CLI::Range(0.0, 1'000.0));
+    app.add_option("--port", number)->check(whole_number(0, 65'535));
+    app.add_option("--memory", bytes)->transform(byte_size(1));
+    app.add_option("--temp,--temperature", part)->check(real_number(0, 1'000));
     CLI::Option* on_flag = app.add_flag("--pull", on);
     app.add_flag("--no-pull")->excludes(on_flag);
     app.add_flag("!--no-web", off);
     app.add_option("--alias", list)->delimiter(',');
-    app.add_option("--log-format", chosen)->check(CLI::IsMember({"text", "json"}))->capture_default_str();
+    app.add_option("--log-format", chosen)->check(one_of({"text", "json"}))->capture_default_str();
     app.add_option_function<std::string>("--idle-unload", [this](const std::string& value) { called = value; });
   }
 };
@@ -64,6 +65,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Options options;
   SettingSources sources;
   for (const std::string& problem : apply_settings(options.app, config->settings, sources)) require(!problem.empty());
-  require(parse_config(settings_text(options.app, sources), "shown").has_value());
+  for (const ShownSettings shown : {ShownSettings::kSet, ShownSettings::kAll})
+    require(parse_config(settings_text(options.app, sources, shown), "shown").has_value());
   return 0;
 }

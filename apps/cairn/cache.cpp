@@ -10,6 +10,8 @@
 #include "base/text/printable.h"
 #include "cache/disk/disk_tier.h"
 #include "commands.h"
+#include "help/help_format.h"
+#include "help/value_checks.h"
 #include "load_flags.h"
 #include "output.h"
 
@@ -23,9 +25,14 @@ struct CacheFlags {
   std::string tenant;
 };
 
+std::unexpected<Error> no_cache_in(const std::string& folder) {
+  return fail(Code::kNotFound, "{} is not a folder of cached keys and values; give the one of cairn serve --kv-disk",
+              folder);
+}
+
 Result<std::unique_ptr<cache::disk::PageStore>> open_store(cache::disk::Files& files, const std::string& folder) {
   // Opening would make a folder of any place.
-  if (!files.exists(folder + "/secret")) return fail(Code::kNotFound, "{} holds no keys and values", folder);
+  if (!files.exists(folder + "/secret")) return no_cache_in(folder);
   // No limit, so that nothing is evicted.
   return cache::disk::PageStore::open(files, folder, {.bytes_max = INT64_MAX, .daily_bytes_max = 0, .unix_s = {}});
 }
@@ -52,17 +59,16 @@ Result<void> verify(const CacheFlags& flags) {
   CAIRN_TRY(const auto store, open_store(*files, flags.folder));
   const int64_t before = store->counts().pages;
   const int64_t wrong = store->verify();
-  print("{} pages are as they were written, {} were not and are forgotten\n", before - wrong, wrong);
+  print("{} pages are intact; {} were damaged and are dropped\n", before - wrong, wrong);
   return {};
 }
 
 Result<void> clear(const CacheFlags& flags) {
   const auto files = cache::disk::system_files();
   if (flags.tenant.empty()) {
-    if (!files->exists(flags.folder + "/secret"))
-      return fail(Code::kNotFound, "{} holds no keys and values", flags.folder);
+    if (!files->exists(flags.folder + "/secret")) return no_cache_in(flags.folder);
     CAIRN_TRY_VOID(cache::disk::PageStore::erase_all(*files, flags.folder));
-    print("everything is deleted\n");
+    print("deleted everything in {}\n", flags.folder);
     return {};
   }
   CAIRN_TRY(const auto store, open_store(*files, flags.folder));
@@ -74,47 +80,56 @@ Result<void> clear(const CacheFlags& flags) {
   uint64_t shown = 0;
   if (flags.tenant.size() == 16 && std::sscanf(flags.tenant.c_str(), "%16lx", &shown) == 1) owners.push_back(shown);
   CAIRN_TRY(const int64_t pages, store->erase(owners));
-  print("{} pages of that tenant are deleted\n", pages);
+  print("deleted {} pages of that tenant\n", pages);
   return {};
 }
 
 }  // namespace
 
 void add_kv_disk_flags(CLI::App& command, loader::KvDiskOptions& options, CLI::Option* no_cache) {
-  auto* folder = command
-                     .add_option("--kv-disk", options.folder,
-                                 "Folder in which keys and values outlive the process: they hold what was asked, "
-                                 "readable for this user alone (default: none)")
-                     ->excludes(no_cache);
-  command.add_option("--kv-disk-bytes", options.bytes, "What --kv-disk may take, e.g. 64GiB (default: 32GiB)")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::PositiveNumber)
-      ->needs(folder);
+  const std::string group(kCacheHeading);
+  auto* folder =
+      command
+          .add_option("--kv-disk", options.folder,
+                      "Folder that keeps cached keys and values across restarts. They contain what was asked "
+                      "and answered, and only you can read them (default: none)")
+          ->excludes(no_cache)
+          ->type_name("FOLDER")
+          ->group(group);
+  command.add_option("--kv-disk-bytes", options.bytes, "Maximum size of the --kv-disk folder (default: 32GiB)")
+      ->transform(byte_size(1))
+      ->needs(folder)
+      ->group(group);
   command
       .add_option("--kv-disk-daily-bytes", options.daily_bytes,
-                  "What may be written to --kv-disk on a day, which spares the drive; 0: no limit")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::NonNegativeNumber)
-      ->needs(folder);
+                  "Maximum bytes to write to --kv-disk per day, to spare the drive; 0: no limit")
+      ->capture_default_str()
+      ->transform(byte_size(0))
+      ->needs(folder)
+      ->group(group);
 }
 
 void add_cache(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("cache", "Shows, checks or deletes what --kv-disk keeps");
-  command->require_subcommand(1);
+  auto* command = app.add_subcommand("cache", "Show, check or delete what cairn serve --kv-disk keeps");
+  set_help(*command, "cairn cache list /var/cache/cairn");
   auto flags = std::make_shared<CacheFlags>();
   const auto add = [&](const char* name, const char* help, Result<void> (*run)(const CacheFlags&)) {
     auto* one = command->add_subcommand(name, help);
-    one->add_option("folder", flags->folder, "The folder of --kv-disk")->required()->check(CLI::ExistingDirectory);
+    set_help(*one, fmt::format("cairn cache {} /var/cache/cairn", name));
+    one->add_option("FOLDER", flags->folder, "The folder given to --kv-disk")->required();
     add_log_flag(*one);
     one->callback([flags, run, &exit_code] {
       if (const auto done = run(*flags); !done) exit_code = report(done.error());
     });
     return one;
   };
-  add("list", "Models, tenants, pages and bytes", list);
-  add("verify", "Reads every page, and forgets those that are not what was written", verify);
-  add("clear", "Deletes everything, or what one tenant has", clear)
-      ->add_option("--tenant", flags->tenant, "An API key, or a tenant as `list` shows it");
+  add("list", "List models, tenants, pages and bytes", list);
+  add("verify", "Read every page, and drop those that are damaged", verify);
+  add("clear", "Delete everything, or what belongs to one tenant", clear)
+      ->add_option(
+          "--tenant", flags->tenant,
+          "Delete only this tenant's pages: an API key, or a tenant as cairn cache list shows it (default: all)")
+      ->type_name("KEY");
 }
 
 }  // namespace cairn

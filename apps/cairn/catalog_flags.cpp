@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/system/machine.h"
 #include "base/text/printable.h"
+#include "help/value_checks.h"
 #include "loader/catalog/model_names.h"
 #include "loader/memory_plan.h"
 
@@ -28,17 +29,23 @@ loader::ModelNames names_of(const loader::ServedModel& served) {
 }  // namespace
 
 void CatalogFlags::add_to(CLI::App& command) {
-  command.add_option(
-      "--models", folder,
-      "Folder of GGUF files, with folders in it (default: cairn/models in $XDG_DATA_HOME or ~/.local/share)");
-  command.add_flag("--own-models", own_only,
-                   "Leave out what other programs have downloaded (Hugging Face's, llama.cpp's, Ollama's and LM "
-                   "Studio's folders)");
+  const std::string group = "Models";
+  command
+      .add_option("--models", folder,
+                  "Folder of GGUF files, searched with its subfolders (default: cairn/models in $XDG_DATA_HOME or "
+                  "~/.local/share)")
+      ->type_name("FOLDER")
+      ->group(group);
+  command
+      .add_flag("--own-models", own_only,
+                "Leave out the models that Hugging Face's tools, llama.cpp, Ollama and LM Studio have downloaded")
+      ->group(group);
 }
 
 std::string CatalogFlags::how_to_add() const {
   const std::string own = models_folder();
-  return own.empty() ? "name their folder with --models FOLDER" : "put GGUF files into " + own;
+  const std::string pull = "get one with cairn pull qwen3:4b";
+  return own.empty() ? pull + ", or name their folder with --models FOLDER" : pull + ", or put GGUF files into " + own;
 }
 
 loader::Catalog CatalogFlags::scan() const {
@@ -52,11 +59,11 @@ loader::Catalog CatalogFlags::scan() const {
 void ManagerFlags::add_to(CLI::App& command) {
   const std::string group = "Several models";
   command
-      .add_option("--memory", memory_bytes,
-                  "The machine's memory for all models together, e.g. 24GiB: the one that was used least recently "
-                  "gives way (default: what is free at the start)")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::PositiveNumber)
+      .add_option(
+          "--memory", memory_bytes,
+          "Memory for all loaded models together, e.g. 24GiB; the least recently used model is unloaded to make "
+          "room (default: what is free at startup)")
+      ->transform(byte_size(1))
       ->group(group);
   command
       .add_option_function<std::string>(
@@ -65,26 +72,29 @@ void ManagerFlags::add_to(CLI::App& command) {
             idle_unload =
                 text == "off" ? loader::KeepAlive{} : api::parse_keep_alive(text).value_or(loader::KeepAlive{});
           },
-          "Unload a model that nobody has asked for so long, e.g. 30m; off: never (default: 5m, of files that are "
-          "given here: off)")
+          "Unload models that have not been used for this time, e.g. 30m; off: never (default: 5m, or off for files "
+          "given on the command line)")
       ->check(CLI::Validator(
           [](std::string& text) {
             const bool good = text == "off" || api::parse_keep_alive(text);
-            return good ? std::string() : "must be a time like 30s, 5m or 1h30m, or off";
+            return good ? std::string() : "takes a time such as 30s, 5m or 1h30m, or off, not " + printable(text);
           },
-          "TIME"))
+          std::string(kShownMark) + "TIME|off"))
       ->group(group);
-  command.add_option("--pin", pins, "Name of a model that is loaded at the start and stays (once for each)")
+  command.add_option("--pin", pins, "Model to load at startup and never to unload; repeatable (default: none)")
+      ->type_name("NAME")
       ->allow_extra_args(false)
       ->group(group);
   command
       .add_option("--default-model", defaults,
-                  "Name of the model for requests of its kind (chat, embedding, reranking) that name none, or none "
-                  "that is here (once for each)")
+                  "Model for requests that name none, or one that does not exist: one for each kind (chat, embedding, "
+                  "reranking); repeatable (default: see docs/models-on-disk.md)")
+      ->type_name("NAME")
       ->allow_extra_args(false)
       ->group(group);
   command
-      .add_flag("--strict-models", strict, "A request for a model that is not here is answered 404, not by a default")
+      .add_flag("--strict-models", strict,
+                "Answer requests for a model that does not exist with 404, instead of using a default model")
       ->group(group);
 }
 
@@ -109,8 +119,8 @@ Result<void> ManagerFlags::pin(std::vector<loader::ServedModel>& models) const {
     if (found != models.end()) return &*found;
     std::vector<loader::ModelNames> all;
     for (const loader::ServedModel& served : models) all.push_back(names_of(served));
-    return fail(Code::kNotFound, "{} {}: there is no such model; there is {}", flag, printable(name),
-                all.empty() ? "none" : loader::list_names(all));
+    return fail(Code::kNotFound, "{} {}: there is no such model; {}", flag, printable(name),
+                all.empty() ? "there are none yet" : "the models are " + loader::list_names(all));
   };
   for (const std::string& name : pins) {
     CAIRN_TRY(loader::ServedModel * served, find(name, "--pin"));

@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "first_model.h"
 #include "guide.h"
+#include "help/help_format.h"
 #include "model_argument.h"
 #include "output.h"
 #include "pull_flags.h"
@@ -99,7 +100,7 @@ Result<std::string> only_message(const ChatFlags& flags) {
     input.resize(input.find_last_not_of('\n') + 1);
   }
   if ((input + text).find_first_not_of(" \t\n") == std::string::npos)
-    return fail(Code::kInvalidArgument, "there is no message: neither a TEXT nor anything on standard input");
+    return fail(Code::kInvalidArgument, "there is no message: give a TEXT, or write it to standard input");
   if (input.empty() || text.empty()) return input + text;
   return input + "\n\n" + text;
 }
@@ -125,18 +126,27 @@ Result<void> talk_to_file(const std::string& file, int& exit_code) {
 void add_chat(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand(
       "chat",
-      "Talk to a model in the terminal: a file's, a server's, or without either that of a server that runs here, or "
-      "else the small one that comes along. Where standard input is no terminal, each of its lines is a message");
+      "Talk to a model in the terminal: one on this machine, or one on a server; without either, to the server that "
+      "runs here, or else to the bundled demo model. If standard input is not a terminal, each line of it is a "
+      "message");
+  set_help(*command, "cairn chat qwen3:4b --ctx 8192",
+           {"--help", "--url", "--model", "--api-key", "--ctx", "--gpu-layers", "--system", "--reasoning",
+            "--max-tokens", "--temp", "--seed", "--stats"});
   auto flags = std::make_shared<ChatFlags>();
   flags->load.add_to(*command, false);
   command->get_option("--model")->description(
-      "GGUF file (any part of a split one), or the name of a model of cairn list; with --url the name of one of the "
-      "server's models (default: the server's)");
+      std::string(kModelHelp) +
+      ". With --url, the name of one of the server's models (default: the demo model, or the "
+      "server's default model)");
   add_hugging_face_flag(*command, flags->hugging_face)->excludes("--model");
-  command->add_option("--url", flags->url,
-                      "Talk to this server instead of a local file, e.g. http://127.0.0.1:8080, https://llm.example or "
-                      "unix:/run/cairn.sock; how it samples where no flag says is up to it");
-  command->add_option("--api-key", flags->api_key, "Key that the server of --url asks for")->envname("CAIRN_API_KEY");
+  command
+      ->add_option("--url", flags->url,
+                   "Talk to this server instead of a file, e.g. http://127.0.0.1:8080, https://llm.example or "
+                   "unix:/run/cairn.sock; it decides how to sample, except for what you set here")
+      ->type_name("URL");
+  command->add_option("--api-key", flags->api_key, "API key for the server of --url (default: CAIRN_API_KEY, if set)")
+      ->type_name("KEY")
+      ->envname("CAIRN_API_KEY");
   flags->add_to(*command);
   command->callback([command, flags, &exit_code] {
     quiet_log(*command);
@@ -150,15 +160,17 @@ void add_chat(CLI::App& app, int& exit_code) {
 void add_run(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand(
       "run",
-      "Talk to a model by its name, which is pulled if it is not there; with a TEXT, or standard input that is no "
-      "terminal, answer that and end");
+      "Talk to a model, which is downloaded first if necessary. With a TEXT, or if standard input is not a terminal, "
+      "answer that and exit");
+  set_help(*command, "cairn run qwen3:4b \"Why is the sky blue?\"",
+           {"--help", "--ctx", "--gpu-layers", "--threads", "--system", "--reasoning", "--max-tokens", "--temp",
+            "--seed", "--stats", "--models"});
   auto flags = std::make_shared<ChatFlags>();
   flags->load.add_to(*command, true);
-  command->get_option("MODEL")->required(false)->description("GGUF file, name of a model of cairn list, or " +
+  command->get_option("MODEL")->required(false)->description("GGUF file, a name that cairn list shows, or " +
                                                              std::string(kNameHelp));
   add_hugging_face_flag(*command, flags->hugging_face);
-  command->add_option("TEXT", flags->words,
-                      "The only message; what standard input holds, if it is no terminal, comes before it");
+  command->add_option("TEXT", flags->words, "The message to answer; text from standard input goes in front of it");
   add_models_flag(*command, flags->models);
   flags->add_to(*command);
   command->callback([command, flags, &exit_code] {

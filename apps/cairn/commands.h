@@ -45,7 +45,7 @@ void add_bench_model(CLI::App& bench, int& exit_code);
 /// A conversation in the terminal with the model of a file, as `cairn chat` has it.
 Result<void> talk_to_file(const std::string& file, int& exit_code);
 
-/// Prints "cairn: <text>" on standard error, in one line, and returns kExitFailed.
-int report(const Error& error);
+/// Prints "cairn: <text>" on standard error, in one line, and returns the exit code.
+int report(const Error& error, int exit_code = kExitFailed);
 
 }  // namespace cairn

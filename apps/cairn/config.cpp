@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "commands.h"
 #include "config/settings.h"
+#include "help/help_format.h"
 #include "output.h"
 #include "serve/model_flags.h"
 
@@ -22,15 +23,15 @@ int check_config(const std::string& path) {
   wrong.insert(wrong.end(), in_tables.begin(), in_tables.end());
   for (const std::string& problem : wrong) report({Code::kInvalidArgument, problem, {}});
   if (!wrong.empty()) return kExitFailed;
-  print("{}: {} settings, {} models: all is well\n", path, config->settings.size(), config->models.size());
+  print("{}: {} settings, {} models: no mistakes found\n", path, config->settings.size(), config->models.size());
   return 0;
 }
 
-int show_config(CLI::App& command, const std::string& path) {
+int show_config(CLI::App& command, const std::string& path, ShownSettings shown) {
   SettingSources sources;
   const auto config = configure(command, path, sources);
   if (!config) return report(config.error());
-  print_text(settings_text(command, sources));
+  print_text(settings_text(command, sources, shown));
   for (const ConfigFile::Model& model : config->models) print("# [model.\"{}\"]: {}\n", model.name, model.where);
   return 0;
 }
@@ -38,18 +39,24 @@ int show_config(CLI::App& command, const std::string& path) {
 }  // namespace
 
 void add_config(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("config", "Check a config file of cairn serve, or show what it would do");
-  command->require_subcommand(1);
-  auto* check = command->add_subcommand("check", "Say what is wrong in a config file, each with its line");
+  auto* command = app.add_subcommand("config", "Check a config file of cairn serve, or show the settings in force");
+  set_help(*command, "cairn config check cairn.toml");
+  auto* check = command->add_subcommand("check", "Name every mistake in a config file, with its line");
+  set_help(*check, "cairn config check cairn.toml");
   auto path = std::make_shared<std::string>();
   check->add_option("FILE", *path, "Config file (TOML)")->required();
   check->callback([path, &exit_code] { exit_code = check_config(*path); });
   auto* show = command->add_subcommand(
-      "show", "Show the values that cairn serve would have with these flags, and where each is from");
+      "show", "Show the settings that cairn serve would use with the same flags, and where each comes from");
+  set_help(*show, "cairn config show --config cairn.toml --port 9000", {"--help", "--config", "--all"});
+  auto all = std::make_shared<bool>(false);
+  show->add_flag("--" + std::string(kAllSettings), *all,
+                 "All settings with what each does and its default, not only those that are set");
   add_serve_options(*show);
-  show->final_callback([show, &exit_code] {
+  show->final_callback([show, all, &exit_code] {
     const auto* option = show->get_option_no_throw("--config");
-    exit_code = show_config(*show, option->count() > 0 ? option->as<std::string>() : std::string());
+    exit_code = show_config(*show, option->count() > 0 ? option->as<std::string>() : std::string(),
+                            *all ? ShownSettings::kAll : ShownSettings::kSet);
   });
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -25,6 +26,8 @@
 #include "commands.h"
 #include "first_model.h"
 #include "gguf/split.h"
+#include "help/help_format.h"
+#include "help/value_checks.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cuda/cuda_backend.h"
@@ -85,16 +88,16 @@ std::string cpu_name() {
 
 void check_processor(Findings& findings) {
   const std::string isa(kernels::cpu::usable_isas().front().name);
-  const std::string text = fmt::format("{}; instruction set {}", cpu_name(), isa);
+  const std::string text = fmt::format("{}; kernels for {} (--isa)", cpu_name(), isa);
   if (isa == "generic") {
-    findings.could_be_better("processor", text + ": without AVX2 or NEON models run many times slower");
+    findings.could_be_better("processor", text + ": without AVX2 or NEON, models run many times slower");
   } else {
     findings.well("processor", text);
   }
   const CgroupLimits limits = read_cgroup_limits();
   const unsigned all = std::thread::hardware_concurrency();
-  std::string cores = fmt::format("{} usable cores of {} logical ones", usable_cores(), all);
-  if (std::isfinite(limits.cores)) cores += fmt::format("; the cgroup allows {:.2f}", limits.cores);
+  std::string cores = fmt::format("{} of {} logical cores can be used", usable_cores(), all);
+  if (std::isfinite(limits.cores)) cores += fmt::format("; the cgroup's limit is {:.2f}", limits.cores);
   if (std::isfinite(limits.cores) && limits.cores < 1) {
     findings.could_be_better("cores", cores + ": less than one core");
   } else {
@@ -105,9 +108,9 @@ void check_processor(Findings& findings) {
 void check_memory(Findings& findings) {
   const int64_t available = available_memory_bytes();
   const CgroupLimits limits = read_cgroup_limits();
-  std::string text = bytes_text(available) + " can be had";
+  std::string text = bytes_text(available) + " available";
   if (limits.memory_bytes_left < std::numeric_limits<int64_t>::max())
-    text += fmt::format("; the cgroup has {} left", bytes_text(limits.memory_bytes_left));
+    text += fmt::format("; the cgroup's limit leaves {}", bytes_text(limits.memory_bytes_left));
   if (const int64_t addresses = address_space_left_bytes(); addresses < std::numeric_limits<int64_t>::max())
     text += fmt::format("; ulimit -v leaves {}", bytes_text(addresses));
   if (available < kMemoryMin) {
@@ -140,15 +143,16 @@ void check_classes(Findings& findings) {
 }
 
 void check_gpus(Findings& findings) {
-  if (!kernels::built_with_cuda()) return findings.well("gpu", "none is used: this program was built without CUDA");
+  if (!kernels::built_with_cuda())
+    return findings.well("gpu", "none is used: this build of Cairn has no CUDA (docs/cuda.md)");
   const Result<int> count = kernels::cuda_device_count();
   if (!count) return findings.could_be_better("gpu", "none can be used: " + count.error().text());
-  if (*count == 0) return findings.well("gpu", "none is there");
+  if (*count == 0) return findings.well("gpu", "no NVIDIA GPU found");
   for (int number = 0; number < *count; ++number) {
     const auto gpu = kernels::make_cuda_backend({.device = number});
     if (gpu) {
       findings.well("gpu",
-                    fmt::format("{}, {} can be had", (*gpu)->description(), bytes_text((*gpu)->available_bytes())));
+                    fmt::format("{}, {} available", (*gpu)->description(), bytes_text((*gpu)->available_bytes())));
     } else {
       findings.could_be_better("gpu", fmt::format("number {}: {}", number, gpu.error().text()));
     }
@@ -158,9 +162,11 @@ void check_gpus(Findings& findings) {
 void check_limits(Findings& findings) {
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);
-  const std::string text = fmt::format("{} open files, {} at most", files.rlim_cur, files.rlim_max);
+  const std::string text =
+      fmt::format("this program may open {} files, and raise that to {}", files.rlim_cur, files.rlim_max);
   if (files.rlim_max < kFilesWanted) {
-    findings.could_be_better("files", fmt::format("{}: a server uses up to {}; raise ulimit -Hn", text, kFilesWanted));
+    findings.could_be_better("files",
+                             fmt::format("{}: a busy server needs up to {}; raise ulimit -Hn", text, kFilesWanted));
   } else {
     findings.well("files", text);
   }
@@ -184,11 +190,11 @@ void check_port(Findings& findings, const DoctorFlags& flags) {
 void check_disk(Findings& findings, const std::filesystem::path& folder) {
   struct statvfs status{};
   if (::statvfs(folder.c_str(), &status) != 0)
-    return findings.could_be_better("disk", fmt::format("{} cannot be looked at", folder.string()));
+    return findings.could_be_better("disk", fmt::format("{} cannot be read", folder.string()));
   const auto free = static_cast<int64_t>(status.f_bavail) * static_cast<int64_t>(status.f_frsize);
   const std::string text = fmt::format("{} free in {}", bytes_text(free), folder.string());
   if (free < kDiskMin) {
-    findings.could_be_better("disk", text + ": few models have room");
+    findings.could_be_better("disk", text + ": few models fit; free some space, or use another folder with --models");
   } else {
     findings.well("disk", text);
   }
@@ -209,15 +215,24 @@ void check_model(Findings& findings, const std::filesystem::path& path) {
   const std::string text = fmt::format("{}: {} with {} tokens of context{}{}", name, bytes_text(plan.bytes()),
                                        plan.context_tokens, speed.empty() ? "" : ", ", speed);
   if (plan.bytes() > available) {
-    findings.broken("model",
-                    fmt::format("{}, but {} can be had: ask for less with --ctx, or take a smaller quantisation", text,
-                                bytes_text(available)));
+    findings.broken("model", fmt::format("{}, but only {} available: use a smaller --ctx or a smaller quantisation",
+                                         text, bytes_text(available)));
   } else {
     findings.well("model", text);
   }
 }
 
+/// The models that cairn list shows, which are not opened.
+void check_catalog(Findings& findings) {
+  const CatalogFlags catalog;
+  const size_t models = catalog.scan().models.size();
+  if (models == 0) return findings.could_be_better("models", "none yet: " + catalog.how_to_add());
+  findings.well("models",
+                fmt::format("{} on this machine; cairn list shows them, cairn doctor FILE checks one", models));
+}
+
 void check_models(Findings& findings, const DoctorFlags& flags) {
+  if (flags.model.empty() && flags.folders.empty()) return check_catalog(findings);
   if (!flags.model.empty()) {
     const auto path = find_model_file(flags.model);
     path ? check_model(findings, *path) : findings.broken("model", path.error().text());
@@ -234,10 +249,11 @@ void check_models(Findings& findings, const DoctorFlags& flags) {
     if (error) {
       findings.broken("models", fmt::format("{}: {}", folder, error.message()));
     } else if (found == 0) {
-      findings.could_be_better("models", fmt::format("{} has no .gguf file", folder));
+      findings.could_be_better("models",
+                               fmt::format("{} has no .gguf file; get a model with cairn pull qwen3:4b", folder));
     } else if (found > kModelsLookedAtMax) {
       findings.could_be_better(
-          "models", fmt::format("{} has more than {} models; the rest was not looked at", folder, kModelsLookedAtMax));
+          "models", fmt::format("{} has more than {} models; the others were not checked", folder, kModelsLookedAtMax));
     }
   }
 }
@@ -271,15 +287,22 @@ bool examine(const DoctorFlags& flags) {
 }  // namespace
 
 void add_doctor(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("doctor", "Say what this machine can run and what keeps a model from running");
+  auto* command = app.add_subcommand("doctor", "Check what this machine can run, and what keeps a model from running");
+  set_help(*command, "cairn doctor qwen3-4b.gguf");
   auto flags = std::make_shared<DoctorFlags>();
-  command->add_option("MODEL", flags->model, "GGUF file that is to run here, or the name of a model of cairn list");
-  command->add_option("--models", flags->folders, "Folder whose models are looked at");
-  command->add_option("--host", flags->host, "Address that a server is to listen on")
+  command->add_option("MODEL", flags->model, kModelHelp);
+  command
+      ->add_option("--models", flags->folders,
+                   "Folder of GGUF files to check, each of them; repeatable (default: none)")
+      ->type_name("FOLDER");
+  command->add_option("--host", flags->host, "Address for a server")
+      ->type_name("ADDRESS")
       ->capture_default_str()
       ->check(listen_address());
-  command->add_option("--port", flags->port, "Its port")->capture_default_str();
-  command->footer("The exit code is 1 if a line says FAIL.");
+  command->add_option("--port", flags->port, "Port for a server")
+      ->check(whole_number(0, std::numeric_limits<uint16_t>::max()))
+      ->capture_default_str();
+  command->footer("The exit code is 1 if any line says FAIL.");
   command->callback([flags, &exit_code] { exit_code = examine(*flags) ? 0 : kExitFailed; });
 }
 

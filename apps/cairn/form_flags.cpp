@@ -4,6 +4,8 @@
 
 #include "base/text/json.h"
 #include "base/text/text_file.h"
+#include "help/help_format.h"
+#include "help/value_checks.h"
 
 namespace cairn {
 namespace {
@@ -14,27 +16,30 @@ using Kind = GrammarSource::Kind;
 
 }  // namespace
 
-void add_schema_reading_flag(CLI::App& command, grammar::SchemaReading& reading) {
+CLI::Option* add_schema_reading_flag(CLI::App& command, grammar::SchemaReading& reading) {
   using grammar::SchemaReading;
-  command
+  return command
       .add_option_function<std::string>(
           "--schema-additional",
           [&reading](const std::string& name) {
             reading = name == "standard" ? SchemaReading::kStandard : SchemaReading::kDeclared;
           },
-          "Keys of objects where a schema has properties and no additionalProperties: declared, those alone; "
-          "standard, any others too, as JSON Schema says")
-      ->check(CLI::IsMember({"declared", "standard"}))
+          "Keys that an object may have if its schema lists properties but no additionalProperties: only the declared "
+          "ones, or any others too, as the standard says")
+      ->check(one_of({"declared", "standard"}))
       ->default_str(reading == SchemaReading::kStandard ? "standard" : "declared");
 }
 
 void FormFlags::add_to(CLI::App& command) {
-  auto* schema = command.add_option("--json-schema", schema_file, "File with the JSON Schema that answers follow");
-  auto* grammar = command.add_option("--grammar", grammar_file, "File with the GBNF or Lark grammar of answers");
-  auto* expression = command.add_option("--regex", regex, "Regular expression that whole answers match");
-  schema->excludes(grammar)->excludes(expression);
-  grammar->excludes(expression);
-  add_schema_reading_flag(command, reading);
+  const std::string group(kFormHeading);
+  auto* schema = command.add_option("--json-schema", schema_file, "File with a JSON Schema that answers must follow");
+  auto* grammar =
+      command.add_option("--grammar", grammar_file, "File with a GBNF or Lark grammar that answers must follow");
+  auto* expression = command.add_option("--regex", regex, "Regular expression that the whole answer must match");
+  schema->excludes(grammar)->excludes(expression)->type_name("FILE")->group(group);
+  grammar->excludes(expression)->type_name("FILE")->group(group);
+  expression->type_name("REGEX")->group(group);
+  add_schema_reading_flag(command, reading)->group(group);
 }
 
 Result<chat::AnswerForm> FormFlags::read() const {
@@ -42,7 +47,7 @@ Result<chat::AnswerForm> FormFlags::read() const {
     CAIRN_TRY(const std::string text, read_text_file(schema_file, "--json-schema"));
     auto schema = read_json(text);
     if (!schema)
-      return fail(Code::kInvalidArgument, "--json-schema: {} is no JSON: it {}", schema_file, schema.error().message);
+      return fail(Code::kInvalidArgument, "--json-schema: {} is not JSON: it {}", schema_file, schema.error().message);
     return GrammarSource{.kind = Kind::kJsonSchema, .field = "--json-schema", .schema = *std::move(schema)};
   }
   if (!grammar_file.empty()) {

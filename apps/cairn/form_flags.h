@@ -12,7 +12,7 @@
 namespace cairn {
 
 /// --schema-additional
-void add_schema_reading_flag(CLI::App& command, grammar::SchemaReading& reading);
+CLI::Option* add_schema_reading_flag(CLI::App& command, grammar::SchemaReading& reading);
 
 struct FormFlags {
   std::string schema_file;

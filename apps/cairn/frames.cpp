@@ -11,6 +11,8 @@
 #include "base/text/text_file.h"
 #include "base/text/utf8.h"
 #include "commands.h"
+#include "help/help_format.h"
+#include "help/value_checks.h"
 #include "net/frames/frame_client.h"
 #include "output.h"
 #include "sampling_flags.h"
@@ -32,11 +34,10 @@ struct FramesFlags {
 };
 
 constexpr std::string_view kExamples =
-    "Examples, with a server that was started as: cairn serve MODEL.gguf --frames /tmp/cairn.sock\n"
-    "  cairn frames /tmp/cairn.sock --message 'Why is the sky blue?'\n"
+    "cairn frames /tmp/cairn.sock --message 'Why is the sky blue?'\n"
     "  cairn frames /tmp/cairn.sock --prompt 'Once upon a time' --max-tokens 50\n"
     "  cairn frames /tmp/cairn.sock --metrics\n"
-    "  echo '{\"id\":\"a\",\"prompt\":\"Once\",\"max_tokens\":9}' | cairn frames /tmp/cairn.sock -\n";
+    "  echo '{\"id\":\"a\",\"prompt\":\"Once\",\"max_tokens\":9}' | cairn frames /tmp/cairn.sock -";
 
 /// The next event; nullopt at the end.
 Result<std::optional<ordered_json>> next_event(net::FrameClient& client) {
@@ -78,7 +79,9 @@ Result<void> ask(net::FrameClient& client, const FramesFlags& flags) {
   CAIRN_TRY_VOID(client.send(request(flags).dump()));
   while (true) {
     CAIRN_TRY(const auto event, next_event(client));
-    if (!event) return fail(Code::kUnavailable, "the server closed the connection before the answer's end");
+    if (!event)
+      return fail(Code::kUnavailable,
+                  "the server closed the connection before the end of the answer; its log says why");
     const std::string name = text_of(*event, "event");
     if (name == "error") return server_error(*event);
     CAIRN_TRY_VOID(show(text_of(*event, "text")));
@@ -89,7 +92,7 @@ Result<void> ask(net::FrameClient& client, const FramesFlags& flags) {
 Result<void> show_metrics(net::FrameClient& client) {
   CAIRN_TRY_VOID(client.send(R"({"event":"metrics"})"));
   CAIRN_TRY(const auto event, next_event(client));
-  if (!event) return fail(Code::kUnavailable, "the server closed the connection");
+  if (!event) return fail(Code::kUnavailable, "the server closed the connection; its log says why");
   if (text_of(*event, "event") == "error") return server_error(*event);
   return show(event->dump(2) + "\n");
 }
@@ -138,22 +141,26 @@ Result<void> frames(const FramesFlags& flags, int& exit_code) {
 }  // namespace
 
 void add_frames(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("frames", "Talk to a server over its frames socket (cairn serve --frames PATH)");
-  command->footer(std::string(kExamples));
+  auto* command = app.add_subcommand(
+      "frames", "Send framed JSON to a server over its Unix socket. It is the one of cairn serve --frames PATH");
+  set_help(*command, std::string(kExamples),
+           {"--help", "--prompt", "--message", "--metrics", "--lines", "--max-tokens", "--temp", "--seed"});
   auto flags = std::make_shared<FramesFlags>();
-  command->add_option("PATH", flags->path, "The socket")->required();
+  command->add_option("PATH", flags->path, "Path of the socket")->required();
   auto* what = command->add_option_group("What to say");
-  what->add_option("-p,--prompt", flags->prompt, "Text to continue; the answer is printed as it comes");
-  what->add_option("-m,--message", flags->message, "Message to answer, through the model's chat template");
-  what->add_flag("--metrics", flags->metrics, "Print the server's counters");
-  what->add_option("INPUT", flags->input,
-                   "-: standard input, a JSON request a line; events are printed a line each, and the exit status is 1 "
-                   "if one of them was an error")
-      ->check(CLI::IsMember({"-"}));
+  what->add_option("-p,--prompt", flags->prompt, "Text to continue; the answer is printed as it arrives");
+  what->add_option("-m,--message", flags->message, "Message to answer, with the model's chat template");
+  what->add_flag("--metrics", flags->metrics, "Print the server's metrics");
+  what->add_option(
+          "INPUT", flags->input,
+          "- for standard input with one JSON request per line; prints one event per line, and the exit status "
+          "is 1 if any was an error")
+      ->check(one_of({"-"}));
   what->require_option(1);
-  command->add_flag("--lines", flags->lines, "Speak lines instead of frames with the server, as a person would");
-  command->add_option("-n,--max-tokens", flags->max_tokens, "Tokens of the answer at most; -1: to the context's end")
-      ->check(CLI::Range(-1, 1 << 30))
+  command->add_flag("--lines", flags->lines, "Send and receive plain lines instead of frames");
+  command
+      ->add_option("-n,--max-tokens", flags->max_tokens, "Maximum tokens of the answer; -1: until the context is full")
+      ->check(whole_number(-1, 1 << 30))
       ->capture_default_str();
   flags->sampling.add_to(*command, ShownDefaults::kNone);
   command->callback([flags, &exit_code] {

@@ -14,6 +14,8 @@
 #include "chat/completion_prompt.h"
 #include "commands.h"
 #include "form_flags.h"
+#include "help/help_format.h"
+#include "help/value_checks.h"
 #include "load_flags.h"
 #include "output.h"
 #include "sampling_flags.h"
@@ -77,7 +79,7 @@ Result<void> generate(GenerateFlags& flags) {
       CAIRN_TRY_VOID(show(events.finish.text + "\n"));
       if (events.finish.reason == engine::FinishReason::kError) return std::unexpected(events.finish.error);
       if (form && events.finish.reason == engine::FinishReason::kLength)
-        log_warning("the text ends at --max-tokens, before what {} asks for is complete", form->field);
+        log_warning("the text reached --max-tokens before it was complete by {}; raise --max-tokens", form->field);
       if (!flags.quiet) print_timings(events.finish.usage, first - begin, std::chrono::steady_clock::now() - first);
       return {};
     }
@@ -88,18 +90,22 @@ Result<void> generate(GenerateFlags& flags) {
 }  // namespace
 
 void add_generate(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("generate", "Continue a text (plain completion, no chat template)");
+  auto* command =
+      app.add_subcommand("generate", "Continue a text. The model gets it as it is, without a chat template");
+  set_help(*command, "cairn generate qwen3-4b.gguf -p \"Once upon a time\" -n 100",
+           {"--help", "--prompt", "--max-tokens", "--stop", "--quiet", "--ctx", "--gpu-layers", "--threads", "--temp",
+            "--seed", "--json-schema"});
   auto flags = std::make_shared<GenerateFlags>();
   flags->load.add_to(*command, true);
-  command->add_option("-p,--prompt", flags->prompt, "Text to continue; - reads standard input")->required();
-  command->add_option("-n,--max-tokens", flags->max_tokens, "Tokens to write at most; -1: to the end of the context")
-      ->check(CLI::Range(-1, 1 << 30))
-      ->default_str(std::to_string(kTokensDefault));
-  command->add_option("--stop", flags->stop, "Text that ends the answer (may be given several times)")
+  command->add_option("-p,--prompt", flags->prompt, "Text to continue; - for standard input")->required();
+  command->add_option("-n,--max-tokens", flags->max_tokens, "Maximum tokens to write; -1: until the context is full")
+      ->check(whole_number(-1, 1 << 30))
+      ->capture_default_str();
+  command->add_option("--stop", flags->stop, "Text that ends the answer; repeatable (default: none)")
       ->take_all()
       ->allow_extra_args(false);  // a text in square brackets would be a list
-  command->add_flag("--ignore-eos", flags->ignore_eos, "Go on after the model ends its text");
-  command->add_flag("-q,--quiet", flags->quiet, "Only the text: no log, no timings");
+  command->add_flag("--ignore-eos", flags->ignore_eos, "Keep writing after the model ends its text");
+  command->add_flag("-q,--quiet", flags->quiet, "Print only the text: no log, no timings");
   flags->form.add_to(*command);
   flags->sampling.add_to(*command, ShownDefaults::kAll);
   command->callback([flags, &exit_code] {

@@ -25,6 +25,7 @@
 #include "grammar_check/grammar_line.h"
 #include "grammar_check/json_line.h"
 #include "grammar_check/token_cut.h"
+#include "help/help_format.h"
 #include "model_argument.h"
 #include "output.h"
 #include "sampling/random.h"
@@ -283,18 +284,20 @@ void print_keywords() {
 
 void add_grammar(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand(
-      "grammar", "Show what a JSON Schema, a regular expression or a grammar allows, line by line for programs");
-  command->require_subcommand(1);
+      "grammar", "Test what a JSON Schema, a regular expression or a grammar allows, line by line, for programs");
+  set_help(*command, "cairn grammar keywords");
   const auto flags = std::make_shared<GrammarFlags>();
   const auto add = [&](const char* name, const char* what, bool needs_model, AnswerLine answer) {
     auto* verb = command->add_subcommand(name, what);
-    verb->add_option("model", flags->model,
-                     "GGUF file, of which a vocabulary is enough, or the name of a model of cairn list")
+    set_help(*verb, fmt::format("cairn grammar {} qwen3:4b --jsonl < lines.jsonl", name));
+    verb->add_option("MODEL", flags->model,
+                     "GGUF file, which need only have a vocabulary, or a name that cairn list shows")
         ->required(needs_model);
-    verb->add_flag("--jsonl", flags->jsonl, "read and write a JSON object a line, the only form there is")->required();
+    verb->add_flag("--jsonl", flags->jsonl, "Read and write one JSON object per line, which is the only format")
+        ->required();
     verb->add_flag("--standard", flags->standard,
-                   "read schemas to the letter: where properties stand and additionalProperties is absent, other keys "
-                   "are allowed");
+                   "Read schemas to the letter: objects may have other keys than their properties, unless "
+                   "additionalProperties forbids it");
     verb->callback([=, &exit_code] {
       const Verb how{.answer = answer,
                      .reading = flags->standard ? grammar::SchemaReading::kStandard : grammar::SchemaReading::kDeclared,
@@ -302,10 +305,12 @@ void add_grammar(CLI::App& app, int& exit_code) {
       if (const Result<void> done = run(*flags, how); !done) exit_code = report(done.error());
     });
   };
-  command->add_subcommand("keywords", "Print which keywords of JSON Schema are held to, as a table in Markdown")
-      ->callback(print_keywords);
-  add("check", "Check which texts are in the language, as bytes or as a model's tokens", false, check_instances);
-  add("sample", "Sample texts of the language at random, from a model's vocabulary alone", true, sample_line);
+  auto* keywords =
+      command->add_subcommand("keywords", "Print which keywords of JSON Schema are enforced, as a Markdown table");
+  set_help(*keywords, "cairn grammar keywords");
+  keywords->callback(print_keywords);
+  add("check", "Check which texts a grammar allows, as bytes or as a model's tokens", false, check_instances);
+  add("sample", "Print random texts that a grammar allows, of tokens of a model's vocabulary", true, sample_line);
 }
 
 }  // namespace cairn

@@ -20,7 +20,9 @@ Result<std::string> guide_model() {
     if (std::filesystem::exists(built, error)) return built.string();
   }
   return fail(Code::kNotFound,
-              "the demonstration model is neither {} nor models/guide/guide.gguf above {}; give a MODEL file",
+              "the demo model is missing: it is neither {} nor models/guide/guide.gguf above {}. Talk to another one: "
+              "cairn run "
+              "qwen3:4b",
               installed.string(), program.parent_path().string());
 }
 

@@ -24,6 +24,7 @@
 #include "commands.h"
 #include "gguf/number_type.h"
 #include "gguf/reader.h"
+#include "help/help_format.h"
 #include "memory_report.h"
 #include "model/arch/table.h"
 #include "model_argument.h"
@@ -323,7 +324,9 @@ Result<void> run_inspect(const InspectFlags& flags) {
     print_supported();
     return {};
   }
-  if (flags.model.empty()) return fail(Code::kInvalidArgument, "inspect what? A model file, or --supported");
+  if (flags.model.empty())
+    return fail(Code::kInvalidArgument,
+                "inspect what? Give a model file or a name that cairn list shows, or --supported");
   CAIRN_TRY(const std::string path, find_model_file(flags.model));
   CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(path));
   const Summary summary = summarise(file, flags.memory);
@@ -336,14 +339,16 @@ Result<void> run_inspect(const InspectFlags& flags) {
 void add_inspect(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<InspectFlags>();
   CLI::App* command =
-      app.add_subcommand("inspect", "Show what a model file holds and how much memory running it takes");
-  command->add_option("model", flags->model, kModelHelp);
+      app.add_subcommand("inspect", "Show what a model file contains, and how much memory it needs to run");
+  set_help(*command, "cairn inspect qwen3:4b --ctx 8192 --ctx 32768");
+  command->add_option("MODEL", flags->model, kModelHelp);
   flags->memory.add_to(*command);
-  command->add_flag("--full", flags->full, "whole arrays and texts instead of their beginnings");
-  command->add_flag("--tensors", flags->tensors, "also each tensor, with its type, shape and bytes (--json has them)");
-  command->add_flag("--json", flags->json, "one JSON object, for programs");
+  command->add_flag("--full", flags->full, "Print arrays and texts in full, not only their beginnings");
+  command->add_flag("--tensors", flags->tensors,
+                    "Also list each tensor with its type, shape and bytes, as --json does");
+  command->add_flag("--json", flags->json, "Print JSON, for programs");
   command->add_flag("--supported", flags->supported,
-                    "no file, but which architectures there are, as a table in Markdown");
+                    "Print the supported architectures as a Markdown table; needs no file");
   command->callback([flags, &exit_code] {
     if (const auto done = run_inspect(*flags); !done.has_value()) exit_code = report(done.error());
   });

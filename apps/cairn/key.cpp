@@ -16,6 +16,7 @@
 #include "base/system/random_id.h"
 #include "base/text/printable.h"
 #include "commands.h"
+#include "help/help_format.h"
 #include "output.h"
 
 namespace cairn {
@@ -40,8 +41,8 @@ class GrowingKeyFile {
       CAIRN_TRY(text, api::read_key_text(path));
       constexpr off_t kMarkBytes = 3;
       if (const off_t before = about.st_size - static_cast<off_t>(text.size()); before != 0 && before != kMarkBytes)
-        return fail(Code::kInvalidArgument, "the key file {} is UTF-16, to which no line is added; save it as UTF-8",
-                    path);
+        return fail(Code::kInvalidArgument,
+                    "the key file {} is UTF-16, to which no line can be added; save it as UTF-8", path);
     }
     const std::string added = (text.empty() || text.ends_with('\n') ? "" : "\n") + line + '\n';
     CAIRN_TRY_VOID(api::parse_keys(text + added, path));
@@ -106,11 +107,11 @@ Result<void> run(const KeyFlags& flags) {
   if (!flags.add_to.empty()) {
     CAIRN_TRY(file, GrowingKeyFile::open(flags.add_to, line));
   } else {
-    std::fprintf(stderr, "line for --api-key-file: ");
+    std::fprintf(stderr, "line for the file of --api-key-file: ");
     CAIRN_TRY_VOID(show(line + "\n"));
   }
   if (!flags.reads_key) {
-    std::fprintf(stderr, "the key, which is kept nowhere: ");
+    std::fprintf(stderr, "the key, which is not stored anywhere: ");
     CAIRN_TRY_VOID(show(key + "\n"));
   }
   if (file == nullptr) return {};
@@ -122,14 +123,18 @@ Result<void> run(const KeyFlags& flags) {
 }  // namespace
 
 void add_key(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("key", "Make an API key for `serve --api-key-file`");
+  auto* command = app.add_subcommand("key", "Make an API key for cairn serve --api-key-file");
+  set_help(*command, "cairn key anna rpm=60 --add-to keys.txt");
   auto flags = std::make_shared<KeyFlags>();
-  command->add_option("NAME", flags->name, "Who the key is for: what logs and limits call it")->capture_default_str();
+  command->add_option("NAME", flags->name, "Whose key it is, for the log and for limits")->capture_default_str();
   command->add_option("RULES", flags->rules,
                       "What the key may do: models=PATTERN,... priority=batch rpm=N tpm=N concurrent=N no_disk manage "
-                      "(default: ask all models)");
-  command->add_option("--add-to", flags->add_to, "Key file that gets the line; made if it is not there");
-  command->add_flag("--read", flags->reads_key, "Read the key from standard input instead of making one");
+                      "(default: use all models, without limits)");
+  command
+      ->add_option("--add-to", flags->add_to,
+                   "Add the key to this file, which is created if it does not exist (default: print the line for it)")
+      ->type_name("FILE");
+  command->add_flag("--read", flags->reads_key, "Read the key from standard input, instead of making a new one");
   command->callback([flags, &exit_code] {
     if (const auto done = run(*flags); !done) exit_code = report(done.error());
   });

@@ -13,6 +13,7 @@
 #include "catalog_flags.h"
 #include "commands.h"
 #include "first_model.h"
+#include "help/help_format.h"
 #include "load_flags.h"
 #include "loader/fit.h"
 #include "output.h"
@@ -116,10 +117,12 @@ Result<void> run_list(const ListFlags& flags, int& exit_code) {
 
 void add_list(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<ListFlags>();
-  CLI::App* command = app.add_subcommand("list", "List the models on this machine, those of other programs too");
+  CLI::App* command =
+      app.add_subcommand("list", "List the models on this machine, including those that other programs downloaded");
   command->alias("ls");
+  set_help(*command, "cairn list");
   flags->catalog.add_to(*command);
-  command->add_flag("--json", flags->json, "one JSON object, for programs");
+  command->add_flag("--json", flags->json, "Print JSON, for programs");
   add_log_flag(*command);
   command->callback([flags, &exit_code] {
     if (const auto done = run_list(*flags, exit_code); !done) exit_code = report(done.error());

@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "base/text/json.h"
 #include "base/text/text_file.h"
+#include "help/help_format.h"
+#include "help/value_checks.h"
 #include "jinja/jinja.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/isa/isa.h"
@@ -16,17 +18,10 @@
 namespace cairn {
 namespace {
 
-// Validates a number of bytes, after AsSizeValue.
-CLI::Validator not_zero() {
-  return CLI::Validator(
-      [](std::string& text) { return text == "0" ? std::string("0 bytes hold nothing; leave the option out") : ""; },
-      "");
-}
-
 Result<nlohmann::ordered_json> read_template_variables(std::string_view text) {
   CAIRN_TRY(nlohmann::ordered_json variables, read_json(text));
   if (!variables.is_object())
-    return fail(Code::kInvalidArgument, "must be a JSON object, such as {{\"enable_thinking\": false}}");
+    return fail(Code::kInvalidArgument, "must be a JSON object, such as '{{\"enable_thinking\": false}}'");
   return variables;
 }
 
@@ -49,8 +44,9 @@ void add_gpu_flag(CLI::App& command, int32_t& gpu_layers) {
                          : layers == "all" ? loader::kGpuLayersAll
                                            : static_cast<int32_t>(std::stol(layers));
           },
-          "Layers on the GPU, the last ones: a number, all, or auto: as many as fit if there is one (default: auto)")
-      ->check(CLI::IsMember({"auto", "all"}) | CLI::Range(0, kLayersMax));
+          "Number of layers on the GPU (the last ones), all, or auto: as many as fit (default: auto)")
+      ->check(whole_number_or({"auto", "all"}, 0, kLayersMax))
+      ->group(std::string(kSpeedHeading));
 }
 
 // "FILE" or "FILE:SCALE".
@@ -73,9 +69,10 @@ void add_kv_type_flag(CLI::App& command, kernels::KvType& kv_type) {
       .add_option_function<std::string>(
           "--kv-type",
           [&kv_type](const std::string& name) { kv_type = std::ranges::find(kKvTypes, name, &KvTypeName::name)->type; },
-          "Precision of cached keys and values")
-      ->check(CLI::IsMember(names))
-      ->default_str(kv_type_name(kv_type));
+          "Type of the cached keys and values; smaller types hold more context in the same memory")
+      ->check(one_of(names))
+      ->default_str(kv_type_name(kv_type))
+      ->group(std::string(kSpeedHeading));
 }
 
 std::string kv_type_name(kernels::KvType type) {
@@ -84,49 +81,64 @@ std::string kv_type_name(kernels::KvType type) {
 
 void LoadFlags::add_to(CLI::App& command, bool model_required) {
   auto* path = command.add_option(model_required ? "MODEL" : "-m,--model-file,--model,MODEL", model, kModelHelp);
+  path->type_name("FILE");
   if (model_required) path->required();
   add_model_flags(command);
   add_log_flag(command);
 }
 
 void LoadFlags::add_model_flags(CLI::App& command) {
+  const std::string speed(kSpeedHeading), drafts(kDraftHeading);
   command
       .add_option("--ctx", options.model.context_tokens,
-                  "Tokens per conversation (default: what the model was trained for, if memory allows)")
-      ->check(CLI::Range(1, 1 << 24));
+                  "Context size: tokens that prompt and answer may have together (default: what the model was trained "
+                  "for, if memory allows)")
+      ->check(whole_number(1, 1 << 24))
+      ->group(speed);
   add_computing_flags(command);
   command
-      .add_option("--kv-bytes", options.kv_bytes,
-                  "Memory for cached keys and values, e.g. 4GiB (default: as many whole contexts as may run)")
-      ->check(not_zero())
-      ->transform(CLI::AsSizeValue(false));
+      .add_option(
+          "--kv-bytes", options.kv_bytes,
+          "Memory for cached keys and values, e.g. 4GiB (default: enough for the contexts that may run at once)")
+      ->transform(byte_size(1))
+      ->group(speed);
+  command
+      .add_option("--speculate", options.engine.speculation.tokens_max,
+                  "Tokens to draft per step, with the model's own drafting head, with --draft, or from repetitions in "
+                  "the text; "
+                  "answers stay the same; 0: off")
+      ->check(whole_number(0, 16))
+      ->capture_default_str()
+      ->group(drafts);
   command
       .add_option(
-          "--speculate", options.engine.speculation.tokens_max,
-          "Tokens drafted per step (speculative decoding), by the file's own drafting head, by --draft, or from "
-          "repetition in the text; the answer stays the same; "
-          "0: none")
-      ->check(CLI::Range(0, 16))
-      ->capture_default_str();
-  command
-      .add_option("--draft", options.draft_model,
-                  "Small GGUF model of the same vocabulary that drafts tokens (speculative decoding), or a file of "
-                  "DeepSeek V4's or V4.1's drafting head, or an assistant of Gemma 4")
-      ->check(existing_file());
+          "--draft", options.draft_model,
+          "Small GGUF model with the same vocabulary that drafts tokens; or the drafting head of DeepSeek V4 or "
+          "V4.1, or an assistant model of Gemma 4 (default: none)")
+      ->check(existing_file())
+      ->group(drafts);
 }
 
 void LoadFlags::add_template_flags(CLI::App& command) {
+  const std::string group(kTemplateHeading);
   command
       .add_option("--chat-template-kwargs", template_variables,
-                  "JSON object of variables that the chat template gets where a request does not set them")
-      ->check(readable_by(read_template_variables));
+                  "JSON object of variables for the chat template, for requests that do not set them (default: none)")
+      ->check(readable_by(read_template_variables))
+      ->type_name("JSON")
+      ->group(group);
   command
       .add_option("--reasoning", reasoning,
-                  "Whether models think where a request does not say: on, off, or auto, as the template has a switch")
-      ->check(CLI::IsMember({"on", "off", "auto"}))
-      ->capture_default_str();
-  command.add_option("--chat-template", chat_template_file, "Jinja file that replaces the model's chat template")
-      ->check(existing_file());
+                  "Whether the model thinks before it answers, if a request does not say; auto: as the model's chat "
+                  "template does by itself")
+      ->check(one_of({"on", "off", "auto"}))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--chat-template", chat_template_file,
+                  "Jinja file to use instead of the model's chat template (default: the model's)")
+      ->check(existing_file())
+      ->group(group);
 }
 
 void LoadFlags::add_runner_flags(CLI::App& command) {
@@ -135,43 +147,58 @@ void LoadFlags::add_runner_flags(CLI::App& command) {
 }
 
 void LoadFlags::add_computing_flags(CLI::App& command) {
+  const std::string speed(kSpeedHeading), special(kSpecialHeading);
   add_kv_type_flag(command, options.model.kv_type);
   add_gpu_flag(command, options.device.gpu_layers);
   command
-      .add_option("-t,--threads", options.device.cpu.threads, "Threads (default: one per core this process may use)")
-      ->check(CLI::Range(1, 1024));
+      .add_option("-t,--threads", options.device.cpu.threads,
+                  "CPU threads (default: one per core that this process may use)")
+      ->check(whole_number(1, 1024))
+      ->group(speed);
   command
       .add_option("--isa", options.device.cpu.isa,
-                  "Instruction set: generic, avx2, avxvnni, avx512, avx512bf16, neon (default: the best one here)")
-      ->check(readable_by(kernels::cpu::choose_isa));
-  command.add_flag(
-      "--pack-cache", options.pack_cache,
-      "Keep the weights as the kernels read them in MODEL.packed, as large as the model: later starts map it");
-  command.add_flag_callback(
-      "--no-rounding", [this] { options.model.simulate_rounding = false; },
-      "DeepSeek V4: cached rows are not rounded as they were in training");
+                  "CPU instruction set: generic, avx2, avxvnni, avx512, avx512bf16 or neon (default: the best one that "
+                  "this CPU has)")
+      ->check(readable_by(kernels::cpu::choose_isa))
+      ->type_name("NAME")
+      ->group(speed);
+  command
+      .add_flag("--pack-cache", options.pack_cache,
+                "Keep the repacked weights in MODEL.packed, a file as large as the model, so that later starts are "
+                "faster")
+      ->group(speed);
+  command
+      .add_flag_callback(
+          "--no-rounding", [this] { options.model.simulate_rounding = false; },
+          "DeepSeek V4: do not round cached rows as in training")
+      ->group(special);
   command
       .add_option_function<std::string>(
           "--lora", [this](const std::string& text) { options.lora.push_back(lora_file_named(text)); },
-          "GGUF file of a LoRA adapter whose products are added; several times for several")
+          "LoRA adapter (GGUF) to apply to the model; repeatable (default: none)")
       ->type_name("FILE[:SCALE]")
-      ->trigger_on_parse();
+      ->trigger_on_parse()
+      ->group(special);
   auto* steer = command
                     .add_option("--steer", options.model.control_vectors.file,
-                                "Directions that are taken out of what each layer writes: float32 [layers, embedding]")
-                    ->check(existing_file());
+                                "File of directions to remove from each layer's output: float32 [layers, embedding] "
+                                "(default: none)")
+                    ->check(existing_file())
+                    ->group(special);
   command
       .add_option("--steer-attn", options.model.control_vectors.attention,
-                  "How much of --steer is taken out after attention")
+                  "How much of the --steer directions to remove after attention")
       ->needs(steer)
-      ->check(CLI::Range(-1e3, 1e3))
-      ->capture_default_str();
+      ->check(real_number(-1e3, 1e3))
+      ->capture_default_str()
+      ->group(special);
   command
       .add_option("--steer-ffn", options.model.control_vectors.feed_forward,
-                  "How much of --steer is taken out after feed-forward")
+                  "How much of the --steer directions to remove after the feed-forward network")
       ->needs(steer)
-      ->check(CLI::Range(-1e3, 1e3))
-      ->capture_default_str();
+      ->check(real_number(-1e3, 1e3))
+      ->capture_default_str()
+      ->group(special);
 }
 
 Result<loader::LoadOptions> LoadFlags::load_options() const {
@@ -245,8 +272,9 @@ void add_log_flag(CLI::App& command) {
                           : level == "warning" ? LogLevel::kWarning
                                                : LogLevel::kError);
           },
-          "What is written to standard error")
-      ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
+          "Least severe messages to log on standard error (default: info)")
+      ->check(one_of({"debug", "info", "warning", "error"}))
+      ->group(std::string(kOperatingHeading));
 }
 
 }  // namespace cairn

@@ -9,6 +9,8 @@
 #include "cache/page_pool.h"
 #include "commands.h"
 #include "gguf/reader.h"
+#include "help/help_format.h"
+#include "help/value_checks.h"
 #include "load_flags.h"
 #include "model/runner.h"
 #include "output.h"
@@ -37,13 +39,13 @@ Result<std::vector<TokenId>> read_tokens(const std::vector<std::string>& texts, 
     int32_t token = -1;
     const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), token);
     if (error != std::errc() || rest != text.data() + text.size() || token < 0 || token >= runner.vocabulary()) {
-      return fail(Code::kInvalidArgument, "token {} is not in the vocabulary of 0 .. {}", text,
+      return fail(Code::kInvalidArgument, "{} is not a token id of this model, which has 0 to {}", text,
                   runner.vocabulary() - 1);
     }
     tokens.push_back(TokenId{token});
   }
   if (static_cast<int64_t>(tokens.size()) > runner.context_tokens()) {
-    return fail(Code::kContextLengthExceeded, "{} tokens, but the context holds {}", tokens.size(),
+    return fail(Code::kContextLengthExceeded, "{} tokens, but the context holds {}; raise --ctx", tokens.size(),
                 runner.context_tokens());
   }
   return tokens;
@@ -96,19 +98,21 @@ Result<void> run_logits(const LogitsFlags& flags) {
 
 void add_logits(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<LogitsFlags>();
-  CLI::App* command = app.add_subcommand("logits", "Print the model's logits after each of some token ids, as JSON");
+  CLI::App* command = app.add_subcommand("logits", "Print a model's logits after each token of a list, as JSON");
+  set_help(*command, "cairn logits qwen3-4b.gguf --tokens 1,2,3 --last",
+           {"--help", "--tokens", "--last", "--ctx", "--chunk", "--kv-type", "--gpu-layers", "--threads"});
   flags->load.options.model.kv_type = kernels::KvType::kF32;
   command->add_option("MODEL", flags->load.model, kModelHelp)->required();
-  add_list(*command, "--tokens", flags->tokens, "token ids: 1,2,3")->required();
-  command->add_option("--chunk", flags->chunk, "rows of one step; the result does not depend on it")
-      ->check(CLI::Range(1, 4'096))
+  add_list(*command, "--tokens", flags->tokens, "Token ids, separated by commas")->required()->type_name("1,2,3");
+  command->add_option("--chunk", flags->chunk, "Tokens per step; the result does not depend on it")
+      ->check(whole_number(1, 4'096))
       ->capture_default_str();
   command
       ->add_option("--ctx", flags->load.options.model.context_tokens,
-                   "Tokens of the context (default: what the model was trained for)")
-      ->check(CLI::Range(1, 1 << 24));
+                   "Context size in tokens (default: what the model was trained for)")
+      ->check(whole_number(1, 1 << 24));
   flags->load.add_runner_flags(*command);
-  command->add_flag("--last", flags->last, "only those after the last token");
+  command->add_flag("--last", flags->last, "Print only the logits after the last token");
   command->callback([flags, &exit_code] {
     if (const auto done = run_logits(*flags); !done.has_value()) exit_code = report(done.error());
   });

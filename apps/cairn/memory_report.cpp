@@ -6,11 +6,13 @@
 #include <memory>
 
 #include "base/text/printable.h"
+#include "help/value_checks.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "load_flags.h"
 #include "loader/draft.h"
 #include "loader/fit.h"
 #include "model/model.h"
+#include "values.h"
 
 namespace cairn {
 namespace {
@@ -48,7 +50,7 @@ Result<void> add_all_plans(const gguf::Reader& file, const MemoryFlags& flags, M
     CAIRN_TRY(mtp_file, loader::open_mtp_file(flags.draft));
     if (mtp_file == nullptr) {
       return fail(Code::kInvalidArgument,
-                  "{} is a model, not a drafting head or an assistant: inspect it by itself and add its memory",
+                  "{} is a model, not a drafting head or an assistant: inspect it separately, and add its memory",
                   flags.draft);
     }
   }
@@ -64,32 +66,36 @@ Result<void> add_all_plans(const gguf::Reader& file, const MemoryFlags& flags, M
 
 void MemoryFlags::add_to(CLI::App& command) {
   command
-      .add_option("--ctx", contexts, "Tokens per conversation to plan memory for; repeatable (default: the trained)")
-      ->check(CLI::Range(1, 1 << 24))
+      .add_option("--ctx", contexts,
+                  "Context size in tokens to plan memory for; repeatable (default: what the model was trained for)")
+      ->check(whole_number(1, 1 << 24))
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   add_kv_type_flag(command, kv_type);
-  command.add_option("--parallel", sequences, "Whole contexts to plan memory for, beside one")
-      ->check(CLI::Range(1, 1024))
+  command.add_option("--parallel", sequences, "Number of full contexts to plan memory for, besides one")
+      ->check(whole_number(1, 1024))
       ->capture_default_str();
   command.add_option("--parallel-max", sequences_max, "Requests that run at once")
-      ->check(CLI::Range(1, 128))
+      ->check(whole_number(1, 128))
       ->capture_default_str();
-  command.add_option("-t,--threads", threads, "Threads (default: one per core)")->check(CLI::Range(1, 1024));
+  command.add_option("-t,--threads", threads, "CPU threads (default: one per core)")->check(whole_number(1, 1024));
   command
       .add_option("--speculate", drafts,
-                  "Tokens drafted per step; above 0 memory is planned for the file's own drafting head, too")
-      ->check(CLI::Range(0, 16))
+                  "Tokens to draft per step; above 0, the plan includes the model's own drafting head")
+      ->check(whole_number(0, 16))
       ->capture_default_str();
   command
-      .add_option("--draft", draft,
-                  "File of DeepSeek V4's or V4.1's drafting head or of an assistant of Gemma 4, to plan memory for")
-      ->check(CLI::ExistingFile);
+      .add_option(
+          "--draft", draft,
+          "Drafting head of DeepSeek V4 or V4.1, or assistant model of Gemma 4, to include in the plan (default: "
+          "none)")
+      ->check(existing_file());
   command
-      .add_option("--memory", memory_bytes,
-                  "Free memory of the machine, e.g. 128GiB, which decides whether weights are unpacked for speed "
-                  "(default: what this one has)")
-      ->transform(CLI::AsSizeValue(false));
+      .add_option(
+          "--memory", memory_bytes,
+          "Free memory to plan for, e.g. 128GiB, which decides whether weights are repacked for speed (default: "
+          "what this machine has)")
+      ->transform(byte_size(0));
 }
 
 MemoryReport report_memory(const gguf::Reader& file, const MemoryFlags& flags) {

@@ -11,7 +11,7 @@
 namespace cairn {
 
 /// What the help says of such an argument.
-inline constexpr const char* kModelHelp = "GGUF file (any part of a split one), or the name of a model of cairn list";
+inline constexpr const char* kModelHelp = "GGUF file (of a split model, any part), or a name that cairn list shows";
 
 struct ModelSearch {
   std::string folder{};  ///< of Cairn's own models; empty: the default one

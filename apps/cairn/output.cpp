@@ -20,7 +20,7 @@ void remember_failure() {
 }
 
 std::unexpected<Error> output_failure() {
-  return fail(Code::kIo, "standard output does not take more: {}", std::strerror(output_errno));
+  return fail(Code::kIo, "cannot write to standard output: {}", std::strerror(output_errno));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -16,6 +17,8 @@
 #include "cache/page_pool.h"
 #include "commands.h"
 #include "gguf/reader.h"
+#include "help/help_format.h"
+#include "help/value_checks.h"
 #include "load_flags.h"
 #include "model/embedder.h"
 #include "model/model.h"
@@ -112,7 +115,7 @@ Result<Job> plan_job(const PerplexityFlags& flags, const tokenizer::Tokenizer& t
   if (!flags.texts.empty()) {
     CAIRN_TRY(job.tokens, text_tokens(flags, tokenizer));
   } else if (flags.against.empty()) {
-    return fail(Code::kInvalidArgument, "which text? Name a file, or - for standard input");
+    return fail(Code::kInvalidArgument, "which text? Name a file, or give - for standard input");
   }
   job.windows.tokens = flags.context == 0 ? kWindowTokensDefault : flags.context;
   job.windows.stride = flags.stride;
@@ -122,8 +125,9 @@ Result<Job> plan_job(const PerplexityFlags& flags, const tokenizer::Tokenizer& t
     CAIRN_TRY_VOID(take_windows_of(*job.against, flags, tokenizer.size(), job));
   }
   if (job.windows.stride >= job.windows.tokens) {
-    return fail_at("--stride", Code::kInvalidArgument, "a stride of {} leaves gaps between windows of {} tokens",
-                   job.windows.stride, job.windows.tokens);
+    return fail_at("--stride", Code::kInvalidArgument,
+                   "a stride of {} leaves gaps between windows of {} tokens; take a smaller one", job.windows.stride,
+                   job.windows.tokens);
   }
   job.count = job.windows.of(std::ssize(job.tokens));
   if (job.count == 0) {
@@ -259,7 +263,7 @@ Result<void> run_perplexity(PerplexityFlags& flags) {
   CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(flags.load.model));
   if (model::is_encoder(file)) {
     return fail_at(flags.load.model, Code::kUnsupported,
-                   "the model is an encoder: it predicts no text, so has no perplexity");
+                   "the model is an encoder, which predicts no text and so has no perplexity");
   }
   CAIRN_TRY(const auto tokenizer, tokenizer::Tokenizer::load(file.metadata()));
   CAIRN_TRY(const Job job, plan_job(flags, *tokenizer));
@@ -278,28 +282,33 @@ void add_perplexity(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<PerplexityFlags>();
   CLI::App* command = app.add_subcommand(
       "perplexity", "Measure how well a model predicts a text, and how far its predictions are from another model's");
+  set_help(*command, "cairn perplexity qwen3-4b.gguf wiki.test.raw",
+           {"--help", "--ctx-size", "--stride", "--chunks", "--save-logits", "--against", "--json", "--kv-type",
+            "--gpu-layers", "--threads"});
   command->add_option("MODEL", flags->load.model, kModelHelp)->required();
   command->add_option("TEXT", flags->texts,
-                      "Text files, which are joined; - is standard input. Not needed with --against");
-  command->add_option("-c,--ctx-size", flags->context, "Tokens of a window (default: 512, or those of --against)")
-      ->check(CLI::Range(perplexity::kWindowTokensMin, perplexity::kWindowTokensMax));
+                      "Text files, which are joined; - for standard input. Not needed with --against");
+  command->add_option("-c,--ctx-size", flags->context, "Tokens per window (default: 512, or those of --against)")
+      ->check(whole_number(perplexity::kWindowTokensMin, perplexity::kWindowTokensMax));
   auto* stride =
       command->add_option("--stride", flags->stride,
-                          "Windows begin so many tokens after each other and their last ones so many count; 0: "
-                          "they follow each other and their second halves count");
-  stride->check(CLI::Range(0, perplexity::kWindowTokensMax))->capture_default_str();
-  command->add_option("--chunks", flags->chunks, "Only the first windows, so many; 0: all")
-      ->check(CLI::NonNegativeNumber)
+                          "Tokens between the beginnings of two windows, of which the last as many are scored; 0: "
+                          "windows do not overlap, and the second half of each is scored");
+  stride->check(whole_number(0, perplexity::kWindowTokensMax))->capture_default_str();
+  command->add_option("--chunks", flags->chunks, "Use only the first windows, this many; 0: all")
+      ->check(whole_number(0, std::numeric_limits<int32_t>::max()))
       ->capture_default_str();
   auto* save = command->add_option("--save-logits", flags->save,
-                                   "Write log-probabilities of the whole vocabulary to this file, 2 bytes each, as "
-                                   "llama-perplexity does (--kl-divergence-base)");
+                                   "Write the log-probabilities of the whole vocabulary to this file, 2 bytes each, in "
+                                   "the format of llama-perplexity --kl-divergence-base (default: none)");
+  save->type_name("FILE");
   auto* against = command->add_option("--against", flags->against,
-                                      "Compare with the log-probabilities of such a file, whoever wrote it: "
-                                      "Kullback-Leibler divergence and the like");
+                                      "Compare with the log-probabilities in such a file: Kullback-Leibler divergence "
+                                      "and others (default: none)");
+  against->type_name("FILE");
   save->excludes(stride);
   against->excludes(stride);
-  command->add_flag("--json", flags->json, "Print a line of JSON");
+  command->add_flag("--json", flags->json, "Print JSON, for programs");
   flags->load.add_runner_flags(*command);
   command->callback([flags, &exit_code] {
     if (const auto done = run_perplexity(*flags); !done.has_value()) exit_code = report(done.error());

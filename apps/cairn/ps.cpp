@@ -14,6 +14,7 @@
 #include "base/text/bytes_text.h"
 #include "base/text/printable.h"
 #include "commands.h"
+#include "help/help_format.h"
 #include "loader/catalog/model_names.h"
 #include "output.h"
 #include "server_client.h"
@@ -163,9 +164,10 @@ Result<void> stop(const StopFlags& flags) {
 void add_ps(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand(
       "ps", "List the models that a running server has loaded: their memory, where they compute, and until when");
+  set_help(*command, "cairn ps");
   auto flags = std::make_shared<PsFlags>();
   flags->server.add_to(*command);
-  command->add_flag("--json", flags->json, "The server's answer as JSON, for programs");
+  command->add_flag("--json", flags->json, "Print the server's answer as JSON, for programs");
   command->callback([flags, &exit_code] {
     if (const auto done = list_running(*flags); !done) exit_code = report(done.error());
   });
@@ -175,8 +177,9 @@ void add_stop(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand(
       "stop",
       "Have a running server unload a model, once it has finished its answers; the next request loads it again");
+  set_help(*command, "cairn stop qwen3:4b");
   auto flags = std::make_shared<StopFlags>();
-  command->add_option("NAME", flags->name, "Name of a model that is loaded; a part that no other has will do")
+  command->add_option("NAME", flags->name, "Name of a loaded model; a part of it that no other has is enough")
       ->required();
   flags->server.add_to(*command);
   command->callback([flags, &exit_code] {

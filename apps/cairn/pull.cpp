@@ -18,6 +18,8 @@
 #include "catalog_flags.h"
 #include "commands.h"
 #include "gguf/model_folder.h"
+#include "help/help_format.h"
+#include "help/value_checks.h"
 #include "loader/catalog/made_model.h"
 #include "loader/catalog/model_names.h"
 #include "output.h"
@@ -179,8 +181,10 @@ Result<void> remove(const PullFlags& flags) {
 }  // namespace
 
 void add_models_flag(CLI::App& command, std::string& folder) {
-  command.add_option("--models", folder,
-                     "Folder of models that were pulled (default: cairn/models in $XDG_DATA_HOME or ~/.local/share)");
+  command
+      .add_option("--models", folder,
+                  "Folder of downloaded models (default: cairn/models in $XDG_DATA_HOME or ~/.local/share)")
+      ->type_name("FOLDER");
 }
 
 CLI::Option* add_hugging_face_flag(CLI::App& command, std::string& repository) {
@@ -213,16 +217,16 @@ Result<std::vector<fs::path>> pull_shown(const hub::ModelName& name, const hub::
 }
 
 void add_pull(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("pull", "Get a model from a hub; prints the paths of its files");
+  auto* command = app.add_subcommand("pull", "Download a model. It prints the paths of its files");
   auto flags = std::make_shared<PullFlags>();
+  set_help(*command, "cairn pull qwen3:4b");
   command->add_option("NAME", flags->name, std::string(kNameHelp))->required();
   add_models_flag(*command, flags->models);
-  command->add_flag("--mmproj", flags->projector, "Also the vision projector that lies beside the model");
+  command->add_flag("--mmproj", flags->projector, "Download the model's vision projector, too");
   command
       ->add_option("--memory", flags->memory_bytes,
-                   "Memory that a model may take, for choosing a quantisation (default: what is free here)")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::PositiveNumber);
+                   "Memory that the model may use, which decides the quantisation (default: what is free now)")
+      ->transform(byte_size(1));
   command->callback([flags, &exit_code] {
     if (const auto done = pull(*flags); !done) exit_code = report(done.error());
   });
@@ -230,9 +234,10 @@ void add_pull(CLI::App& app, int& exit_code) {
 
 void add_rm(CLI::App& app, int& exit_code) {
   auto* command =
-      app.add_subcommand("rm", "Delete a model that was pulled or made, and what is left of an unfinished pull");
+      app.add_subcommand("rm", "Delete a downloaded or created model, and the rest of an unfinished download");
+  set_help(*command, "cairn rm qwen3:4b");
   auto flags = std::make_shared<PullFlags>();
-  command->add_option("NAME", flags->name, "A name as for cairn pull, or that of a model that was made of another")
+  command->add_option("NAME", flags->name, "The name that cairn pull was given, or that of a created model")
       ->required();
   add_models_flag(*command, flags->models);
   command->callback([flags, &exit_code] {

@@ -13,8 +13,8 @@
 namespace cairn {
 
 inline constexpr std::string_view kNameHelp =
-    "qwen3:4b or NAMESPACE/MODEL:TAG of Ollama's registry, ORG/REPO[:QUANTISATION] or ORG/REPO/FILE.gguf of Hugging "
-    "Face";
+    "A model of Ollama's registry (qwen3:4b, NAMESPACE/MODEL:TAG) or of Hugging Face (ORG/REPO[:QUANTISATION], "
+    "ORG/REPO/FILE.gguf)";
 
 /// Adds --models: the folder that models are pulled to.
 void add_models_flag(CLI::App& command, std::string& folder);

@@ -5,8 +5,11 @@
 #include <memory>
 #include <string>
 
+#include "base/text/printable.h"
 #include "commands.h"
 #include "convert/quantize.h"
+#include "help/help_format.h"
+#include "help/value_checks.h"
 #include "model_argument.h"
 #include "output.h"
 #include "progress_line.h"
@@ -39,7 +42,7 @@ std::string names() {
 // CLI11's convention: an empty text for a valid value.
 std::string check_type(const std::string& name) {
   if (convert::quantize_mix_named(name).has_value()) return {};
-  return fmt::format("'{}' cannot be written; choose one of {}", name, names());
+  return fmt::format("takes {}, not {}", names(), printable(name));
 }
 
 void show_quantized(ProgressLine& line, const convert::QuantizeProgress& now) {
@@ -50,7 +53,7 @@ void show_quantized(ProgressLine& line, const convert::QuantizeProgress& now) {
 
 Result<void> run_quantize(const QuantizeFlags& flags) {
   const auto mix = convert::quantize_mix_named(flags.type);
-  if (!mix.has_value()) return fail(Code::kInvalidArgument, "{}", check_type(flags.type));
+  if (!mix.has_value()) return fail(Code::kInvalidArgument, "TYPE {}", check_type(flags.type));
   CAIRN_TRY(const std::string in, find_model_file(flags.in));
   const auto start = std::chrono::steady_clock::now();
   convert::QuantizeReport done;
@@ -76,14 +79,15 @@ Result<void> run_quantize(const QuantizeFlags& flags) {
 
 void add_quantize(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<QuantizeFlags>();
-  CLI::App* command = app.add_subcommand("quantize", "Write a model file with smaller weights");
-  command->add_option("input", flags->in, kModelHelp)->required();
-  command->add_option("output", flags->out, "the new file; it appears when it is whole")->required();
-  command->add_option("type", flags->type, "see below")
+  CLI::App* command = app.add_subcommand("quantize", "Convert a model file to another type of weights");
+  set_help(*command, "cairn quantize qwen3-4b-f16.gguf qwen3-4b-q4_k_m.gguf Q4_K_M");
+  command->add_option("INPUT", flags->in, kModelHelp)->required();
+  command->add_option("OUTPUT", flags->out, "File to write; it appears when it is complete")->required();
+  command->add_option("TYPE", flags->type, "Type of the weights, see below")
       ->required()
       ->check(CLI::Validator([](std::string& name) { return check_type(name); }, ""));
-  command->add_option("--threads", flags->threads, "default: one per core")
-      ->check(CLI::Range(1, convert::kQuantizeThreadsMax));
+  command->add_option("--threads", flags->threads, "CPU threads (default: one per core)")
+      ->check(whole_number(1, convert::kQuantizeThreadsMax));
   command->footer(type_list());
   command->callback([flags, &exit_code] {
     if (const auto done = run_quantize(*flags); !done.has_value()) exit_code = report(done.error());

@@ -2,6 +2,7 @@
 #include <ctime>
 #include <functional>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,6 +15,8 @@
 #include "chat/chat_template.h"
 #include "commands.h"
 #include "gguf/reader.h"
+#include "help/help_format.h"
+#include "help/value_checks.h"
 #include "jinja/jinja.h"
 #include "model_argument.h"
 #include "output.h"
@@ -117,16 +120,22 @@ void add_render(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<RenderFlags>();
   CLI::App* command = app.add_subcommand(
       "render",
-      "Renders conversations with a chat template. Each line of standard input is a JSON object with \"messages\" and\n"
-      "whatever else the template is to see; each gives a line {\"rendered\": text} or {\"error\": text}.");
+      "Render conversations with a chat template. Each line of standard input is a JSON object with \"messages\" and "
+      "any "
+      "other variables for the template; for each, a line {\"rendered\": text} or {\"error\": text} is printed.");
+  set_help(*command, "echo '{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}' | cairn render qwen3-4b.gguf");
   auto* source = command->add_option_group("source", "What renders");
-  source->add_option("model", flags->model,
-                     "GGUF file, or the name of a model of cairn list, whose template and special tokens are used");
-  source->add_option("--template", flags->template_file,
-                     "Jinja file instead of a model; it gets the line's variables as they are");
+  source->add_option("MODEL", flags->model,
+                     "GGUF file, or a name that cairn list shows, whose template and special tokens to use");
+  source
+      ->add_option("--template", flags->template_file,
+                   "Jinja file to use instead of a model's template; it gets each line's variables unchanged")
+      ->type_name("FILE");
   source->require_option(1);
-  command->add_flag("--jsonl", flags->jsonl, "One conversation a line (the only form there is)");
-  command->add_option("--now", flags->now, "Unix time in seconds that the template's clock shows (default: now)");
+  command->add_flag("--jsonl", flags->jsonl, "One conversation per line, which is the only format");
+  command->add_option("--now", flags->now, "Time for the template's clock, in seconds since 1970 (default: now)")
+      ->check(whole_number(0, std::numeric_limits<int64_t>::max()))
+      ->type_name("SECONDS");
   command->callback([flags, &exit_code] {
     if (const Result<void> done = run_render(*flags); !done.has_value()) exit_code = report(done.error());
   });

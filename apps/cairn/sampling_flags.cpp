@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <random>
 #include <utility>
 #include <vector>
 
+#include "help/value_checks.h"
 #include "sampling/default_parameters.h"
 
 namespace cairn {
@@ -22,7 +24,9 @@ CLI::Validator range_of(const sampling::SamplingParameter& parameter) {
                ? std::string()
                : fmt::format("must be {}, not {}", parameter.range_text(), text);
   };
-  return {check, parameter.range_text()};
+  const std::string range = parameter.range_text();
+  constexpr std::string_view kFrom = "from ";
+  return {check, fmt::format("{}N ({})", kShownMark, range.substr(range.starts_with(kFrom) ? kFrom.size() : 0))};
 }
 
 std::string help_of(const sampling::SamplingParameter& parameter, ShownDefaults defaults) {
@@ -51,10 +55,15 @@ void add_steps_flags(CLI::App& command, sampling::GivenParameters& given, const 
         ->check(CLI::Validator(check, ""))
         ->group(heading);
   };
-  auto* names = add("--samplers", sampling::sampler_steps_of_names,
-                    "The filters in their order, with semicolons between: \"top_k;temperature\"; the others are off");
-  add("--sampler-seq,--sampling-seq", sampling::sampler_steps_of_letters, "The same in letters: \"kt\"")
+  auto* names =
+      add("--samplers", sampling::sampler_steps_of_names,
+          "Sampling steps to use, in this order, separated by semicolons: \"top_k;temperature\" (default: all, "
+          "in llama.cpp's order)");
+  add("--sampler-seq,--sampling-seq", sampling::sampler_steps_of_letters,
+      "The same as letters: \"kt\" (default: those of --samplers)")
+      ->type_name("LETTERS")
       ->excludes(names);
+  names->type_name("NAMES");
 }
 
 }  // namespace
@@ -65,7 +74,6 @@ void add_parameter_flags(CLI::App& command, sampling::GivenParameters& given, co
     const auto take = [&given, &parameter](const double& value) { given.set(parameter, value); };
     command.add_option_function<double>(std::string(parameter.flags), take, help_of(parameter, defaults))
         ->check(range_of(parameter))
-        ->type_name(parameter.whole() ? "INT" : "FLOAT")
         ->group(heading);
   }
   add_steps_flags(command, given, heading);
@@ -74,7 +82,9 @@ void add_parameter_flags(CLI::App& command, sampling::GivenParameters& given, co
 void SamplingFlags::add_to(CLI::App& command, ShownDefaults defaults) {
   const std::string heading(kSamplingHeading);
   add_parameter_flags(command, given, heading, defaults);
-  command.add_option("--seed", seed, "Same seed, same answer (default: another one each time)")->group(heading);
+  command.add_option("--seed", seed, "The same seed gives the same answer (default: a random one each time)")
+      ->check(whole_number(0, std::numeric_limits<uint64_t>::max()))
+      ->group(heading);
 }
 
 sampling::SamplingParams SamplingFlags::finish(const gguf::Metadata& file, const api::GenerationDefaults& made) const {

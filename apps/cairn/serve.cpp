@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <future>
-#include <map>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -31,6 +31,8 @@
 #include "config/settings.h"
 #include "first_model.h"
 #include "form_flags.h"
+#include "help/help_format.h"
+#include "help/value_checks.h"
 #include "load_flags.h"
 #include "loader/model_manager.h"
 #include "model_argument.h"
@@ -192,8 +194,8 @@ Result<std::vector<loader::ServedModel>> served_models(const ServeFlags& flags, 
                                                        api::Service& service, ToldOfFolders& told) {
   const loader::LoadOptions& options = flags.load.options;
   if (flags.given.size() != 1 && (!options.name.empty() || !options.aliases.empty()))
-    return fail(Code::kInvalidArgument, "--name and --alias are for one file; {} are served",
-                flags.given.empty() ? "those of the catalog" : "several");
+    return fail(Code::kInvalidArgument, "--name and --alias name one model, but {} would be served; give one file",
+                flags.given.empty() ? "all models of this machine" : "several files");
   std::vector<loader::ServedModel> models;
   for (loader::CatalogModel model : flags.given) {
     if (model.name.empty()) {
@@ -349,87 +351,132 @@ Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
 
 /// How requests are read, and what of them and of their answers is kept.
 void add_request_flags(CLI::App& command, ServeFlags& flags) {
-  command.add_option("--store", flags.store,
-                     "File (SQLite) that keeps the answers of /v1/responses for previous_response_id and GET, and "
-                     "tool calls token for token; made if it is not there (default: none; see --response-bytes)");
+  const std::string group = "Requests and answers";
+  command
+      .add_option(
+          "--store", flags.store,
+          "SQLite file that keeps the answers of /v1/responses, for previous_response_id and GET, and the exact "
+          "tokens of tool calls; created if it does not exist (default: none, see --response-bytes)")
+      ->type_name("FILE")
+      ->group(group);
   command
       .add_option("--response-bytes", flags.response_bytes,
-                  "Memory for recent answers of /v1/responses that previous_response_id and item_reference find "
-                  "without --store, the least recently used go first (default: 64MiB, at most --request-bytes)")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::PositiveNumber);
+                  "Memory for recent answers of /v1/responses, which previous_response_id and item_reference find "
+                  "without --store; the least recently used are dropped first (default: 64MiB, at most "
+                  "--request-bytes)")
+      ->transform(byte_size(1))
+      ->group(group);
   command
       .add_option("--request-bytes", flags.request_bytes,
-                  "Memory for requests and their answers at a time, e.g. 512MiB; over it they are answered 503 "
-                  "(default: an eighth of what is free at the start, from 16MiB to 1GiB)")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::PositiveNumber);
-  command.add_flag("--strict-fields", flags.strict_fields,
-                   "Refuse a request with a field that its endpoint does not know (default: the field is ignored, "
-                   "with a line in the log)");
+                  "Memory for all requests and answers in progress, e.g. 512MiB; requests beyond it are answered 503 "
+                  "(default: an eighth of what is free at startup, 16MiB to 1GiB)")
+      ->transform(byte_size(1))
+      ->group(group);
+  command
+      .add_flag("--strict-fields", flags.strict_fields,
+                "Refuse requests with fields that the endpoint does not know, instead of ignoring the fields with a "
+                "line in the log")
+      ->group(group);
   command
       .add_option("--api-sampling", flags.api_sampling,
-                  "How OpenAI's and Anthropic's endpoints sample where neither a request, this server nor the model's "
-                  "file says: same, as all others do; openai, as OpenAI has it (temperature and top_p 1, nothing cut)")
-      ->check(CLI::IsMember({"same", "openai"}))
-      ->capture_default_str();
+                  "Sampling defaults of OpenAI's and Anthropic's endpoints, where neither the request, this server nor "
+                  "the model's file sets any: same as everywhere else, or openai (temperature 1, top_p 1, no filters)")
+      ->check(one_of({"same", "openai"}))
+      ->capture_default_str()
+      ->group(group);
   command
       .add_option("--tool-calls", flags.tool_calls,
-                  "strict: tool calls are read in the model's own format alone; lenient: also in other common ones, "
-                  "where they are certain (requests: tool_call_parsing)")
-      ->check(CLI::IsMember({"strict", "lenient"}))
-      ->capture_default_str();
-  add_schema_reading_flag(command, flags.schema_reading);
+                  "How to recognise tool calls: strict, only in the model's own format; lenient, also in other common "
+                  "formats, if "
+                  "they are unambiguous (in requests: tool_call_parsing)")
+      ->check(one_of({"strict", "lenient"}))
+      ->capture_default_str()
+      ->group(group);
+  add_schema_reading_flag(command, flags.schema_reading)->group(group);
+}
+
+/// Where the server listens, and what it offers there.
+void add_address_flags(CLI::App& command, ServeFlags& flags) {
+  const std::string group = "Where the server listens";
+  command
+      .add_option("--host", flags.host,
+                  "Address to listen on: 0.0.0.0 for all networks, ::1 for IPv6, HOST:PORT for both at once, or "
+                  "unix:/PATH for a Unix socket that only you can connect to")
+      ->type_name("ADDRESS")
+      ->capture_default_str()
+      ->check(listen_address())
+      ->group(group);
+  command.add_option("--port", flags.port, "Port; 0 picks a free one")
+      ->check(whole_number(0, std::numeric_limits<uint16_t>::max()))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option_function<std::string>(
+          "--compress",
+          [&flags](const std::string& which) {
+            flags.compression = which == "none"  ? net::Compression::kNone
+                                : which == "all" ? net::Compression::kAll
+                                                 : net::Compression::kWhole;
+          },
+          "Which answers to gzip for clients that accept it: none; whole: large ones that are not streamed; all: "
+          "streams too")
+      ->check(one_of({"none", "whole", "all"}))
+      ->default_str("whole")
+      ->group(group);
+  command
+      .add_option("--frames", flags.frames,
+                  "Unix socket for framed JSON, e.g. /tmp/cairn.sock; only you can connect to it (default: none)")
+      ->type_name("PATH")
+      ->group(group);
+  command.add_flag("!--no-web", flags.page, "Do not serve the web page: GET / answers everybody in plain text")
+      ->group(group);
 }
 
 /// All options, and where their values go.
 std::shared_ptr<ServeFlags> add_options(CLI::App* command) {
   auto flags = std::make_shared<ServeFlags>();
-  command
-      ->add_option("--host", flags->host,
-                   "Address to listen on; 0.0.0.0 for every network, [::1] or ::1 for IPv6, HOST:PORT for both, "
-                   "unix:/PATH for a Unix socket that only this user can connect to")
-      ->capture_default_str()
-      ->check(listen_address());
-  command->add_option("--port", flags->port, "Port; 0 picks a free one")->capture_default_str();
-  static const std::map<std::string, net::Compression> kCompressions = {
-      {"none", net::Compression::kNone}, {"whole", net::Compression::kWhole}, {"all", net::Compression::kAll}};
-  command
-      ->add_option(
-          "--compress", flags->compression,
-          "Answers that are sent gzipped to clients that take it: none, whole (large ones that are no streams, "
-          "default), all (streams too)")
-      ->transform(CLI::CheckedTransformer(kCompressions))
-      ->default_str("whole");
-  command->add_option("--frames", flags->frames,
-                      "Path of a Unix socket for framed JSON, e.g. /tmp/cairn.sock; only this user can connect "
-                      "(default: none)");
-  command->add_flag("!--no-web", flags->page, "No page for browsers: GET / answers everybody in plain text");
+  add_address_flags(*command, *flags);
   flags->access.add_to(*command);
-  add_request_flags(*command, *flags);
-  auto* pull =
-      command->add_flag("--pull", flags->pull,
-                        "Clients may pull and delete models (/api/pull, /api/delete; default: on a loopback address)");
-  command->add_flag("--no-pull", flags->no_pull, "They may not")->excludes(pull);
-  command->add_option("--name", flags->load.options.name, "Name that clients use for the model (default: the file's)");
+  const std::string models = "Models";
+  auto* pull = command->add_flag("--pull", flags->pull,
+                                 "Let clients download and delete models (/api/pull, /api/delete), which by default "
+                                 "they may only on a loopback address");
+  pull->group(models);
+  command->add_flag("--no-pull", flags->no_pull, "Never let clients download or delete models")
+      ->excludes(pull)
+      ->group(models);
+  command
+      ->add_option("--name", flags->load.options.name, "Name of the model for clients (default: the one in its file)")
+      ->type_name("NAME")
+      ->group(models);
   add_list(*command, "--alias", flags->load.options.aliases,
-           "Other names for the model, with commas between; the first one is its name if --name does not say another");
-  flags->add_limits_to(*command);
-  flags->add_defaults_to(*command);
-  auto* files = command->add_option(
-      "-m,--model-file,MODEL", flags->files,
-      "GGUF files (any part of a split one) or names of models of cairn list; of several, or of none, which serves all "
-      "that cairn list shows, each is loaded when it is asked for");
-  add_hugging_face_flag(*command, flags->hugging_face)->excludes(files);
+           "More names for the model, separated by commas; without --name the first one is its main name (default: "
+           "none)")
+      ->group(models);
+  auto* files =
+      command
+          ->add_option("-m,--model-file,MODEL", flags->files,
+                       "GGUF files (of a split model, any part) or names that cairn list shows. One model is loaded at "
+                       "once. Of several, or of none, which serves everything that cairn list shows, each is loaded "
+                       "when it is first used (default: none)")
+          ->type_name("FILE")
+          ->group(models);
+  add_hugging_face_flag(*command, flags->hugging_face)->excludes(files)->group(models);
   flags->catalog.add_to(*command);
   flags->manager.add_to(*command);
+  flags->add_limits_to(*command);
   flags->load.add_model_flags(*command);
   flags->load.add_template_flags(*command);
+  flags->add_defaults_to(*command);
+  add_request_flags(*command, *flags);
   add_log_flag(*command);
   flags->operate.add_to(*command);
-  command->add_option("--config", flags->config,
-                      "Config file (TOML) with any of these options by their names (default: none, or CAIRN_CONFIG)");
-  refuse_meaningless_values(*command);
+  command
+      ->add_option("--config", flags->config,
+                   "Config file (TOML) with any of these flags by name (default: CAIRN_CONFIG, if set)")
+      ->type_name("FILE")
+      ->group(std::string(kOperatingHeading));
+  refuse_empty_values(*command);
   return flags;
 }
 
@@ -438,7 +485,8 @@ Result<void> check_address(const CLI::App& command, const ServeFlags& flags) {
   CAIRN_TRY(const net::ListenAddress address, net::parse_listen_address(flags.host));
   const bool has_port = command.get_option("--port")->count() > 0;
   if (address.port && has_port && flags.port != *address.port)
-    return fail(Code::kInvalidArgument, "--host {} and --port {} name two ports", flags.host, flags.port);
+    return fail(Code::kInvalidArgument, "--host {} and --port {} name two ports; leave --port out", flags.host,
+                flags.port);
   if (address.socket.empty()) return {};
   if (!flags.access.tls_certificate.empty())
     return fail(Code::kInvalidArgument, "--host {}: TLS is not for Unix sockets; leave --tls-cert out", flags.host);
@@ -481,7 +529,13 @@ void add_serve_options(CLI::App& command) {
 }
 
 void add_serve(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("serve", "Serve models over HTTP (OpenAI-compatible)");
+  auto* command = app.add_subcommand(
+      "serve",
+      "Serve models over HTTP, compatible with OpenAI, Anthropic, Ollama and llama.cpp. There is a web page, too");
+  set_help(*command, "cairn serve qwen3-4b.gguf --ctx 16384",
+           {"--help", "--model-file", "--host", "--port", "--ctx", "--gpu-layers", "--threads", "--kv-type", "--memory",
+            "--models", "--api-key-file", "--max-tokens", "--temp", "--config", "--log-level"});
+  command->footer("Each flag is also a variable (CAIRN_PORT for --port) and a name in the config file (port = 8080).");
   const auto flags = add_options(command);
   command->callback([command, flags, &exit_code] {
     if (const auto done = configure_and_serve(*command, *flags); !done) exit_code = report(done.error());

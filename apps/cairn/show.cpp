@@ -18,6 +18,7 @@
 #include "base/text/printable.h"
 #include "commands.h"
 #include "gguf/reader.h"
+#include "help/help_format.h"
 #include "loader/model_load.h"
 #include "model_argument.h"
 #include "output.h"
@@ -156,14 +157,15 @@ Result<void> show_model(const ShowFlags& flags) {
 void add_show(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand(
       "show", "Show what a model is and can do: architecture, size, context, capabilities, parameters, licence");
+  set_help(*command, "cairn show qwen3:4b");
   auto flags = std::make_shared<ShowFlags>();
   command->add_option("MODEL", flags->model, kModelHelp)->required();
-  auto* parts = command->add_option_group("part", "Only one part");
+  auto* parts = command->add_option_group("part", "Print only one part");
   parts->add_flag("--license", flags->license, "The licence that the file names");
-  parts->add_flag("--modelfile", flags->modelfile, "A Modelfile that makes the same model");
+  parts->add_flag("--modelfile", flags->modelfile, "A Modelfile that creates the same model");
   parts->add_flag("--parameters", flags->parameters,
-                  "The parameters of a made model, and those that the file recommends");
-  parts->add_flag("--system", flags->system, "The system message of a made model");
+                  "The parameters of a created model, and those that the file recommends");
+  parts->add_flag("--system", flags->system, "The system message of a created model");
   parts->add_flag("--template", flags->chat_template, "The chat template");
   parts->require_option(0, 1);
   command->callback([flags, &exit_code] {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,8 @@
 #include "base/log.h"
 #include "commands.h"
 #include "convert/quantize.h"
+#include "help/help_format.h"
+#include "help/value_checks.h"
 #include "output.h"
 #include "progress_line.h"
 
@@ -26,19 +29,21 @@ struct KeyFlag {
   const char* help;
 };
 constexpr std::array kKeyFlags = {
-    KeyFlag{"--layers", "block_count", "number of layers"},
-    KeyFlag{"--width", "embedding_length", "numbers of a token between layers"},
-    KeyFlag{"--heads", "attention.head_count", "attention heads"},
-    KeyFlag{"--kv-heads", "attention.head_count_kv", "heads of keys and values"},
-    KeyFlag{"--head-dim", "attention.key_length", "numbers of a head"},
-    KeyFlag{"--ffn", "feed_forward_length", "inner width of a dense feed-forward block"},
-    KeyFlag{"--experts", "expert_count", "routed experts; gives llama experts, too"},
-    KeyFlag{"--experts-used", "expert_used_count", "experts of a token"},
-    KeyFlag{"--expert-ffn", "expert_feed_forward_length", "inner width of an expert"},
-    KeyFlag{"--vocab", "vocab_size", "tokens, 263 at least"},
-    KeyFlag{"--context", "context_length", "positions"},
+    KeyFlag{"--layers", "block_count", "Number of layers"},
+    KeyFlag{"--width", "embedding_length", "Width of the hidden states"},
+    KeyFlag{"--heads", "attention.head_count", "Attention heads"},
+    KeyFlag{"--kv-heads", "attention.head_count_kv", "Heads of keys and values"},
+    KeyFlag{"--head-dim", "attention.key_length", "Width of a head"},
+    KeyFlag{"--ffn", "feed_forward_length", "Inner width of a dense feed-forward block"},
+    KeyFlag{"--experts", "expert_count", "Routed experts; with --arch llama, makes it a mixture of experts"},
+    KeyFlag{"--experts-used", "expert_used_count", "Experts per token"},
+    KeyFlag{"--expert-ffn", "expert_feed_forward_length", "Inner width of an expert"},
+    KeyFlag{"--vocab", "vocab_size", "Tokens in the vocabulary, at least 263"},
+    KeyFlag{"--context", "context_length", "Maximum context in tokens"},
     KeyFlag{"--ratios", "attention.compress_ratios",
-            "deepseek4: 0, 4 or 128 for each layer, as 0,0,4,128 (deepseek41: 0, 1 or 2); also says how many layers"},
+            "With --arch deepseek4: 0, 4 or 128 for each layer, such as 0,0,4,128 (deepseek41: 0, 1 or 2); also sets "
+            "the number of "
+            "layers"},
 };
 
 struct SynthFlags {
@@ -59,14 +64,13 @@ struct SynthFlags {
 };
 
 std::string footer() {
-  std::string text = "Architectures (small unless told otherwise):\n ";
+  std::string text = "Architectures (small unless you change them):\n ";
   for (const std::string_view name : synth::architectures()) text += fmt::format(" {}", name);
   text += " moe (qwen3moe)\nPresets:\n";
   for (const synth::PresetInfo& preset : synth::presets()) {
     text += fmt::format("  {:<15} {:<14} {}\n", preset.name, preset.architecture, preset.summary);
   }
-  text += "Types: F16 if nothing is said; what `cairn quantize` takes, and any tensor type, such as IQ2_XXS or MXFP4\n";
-  text += "Example:\n  cairn synth flash6.gguf --preset flash --ratios 0,0,4,128,4,128";
+  text += "Types: those of cairn quantize, and any tensor type, such as IQ2_XXS or MXFP4 (default: F16)";
   return text;
 }
 
@@ -78,7 +82,7 @@ Result<std::pair<std::string, std::string>> parted(const std::string& text, cons
 
 Result<synth::Shape> shape_of(const SynthFlags& flags) {
   if (flags.architecture.empty() && flags.preset.empty()) {
-    return fail(Code::kInvalidArgument, "say what to make: --arch or --preset; cairn synth --help lists them");
+    return fail(Code::kInvalidArgument, "what should be made? Give --arch or --preset; cairn synth --help lists them");
   }
   CAIRN_TRY(synth::Shape shape, flags.preset.empty() ? synth::Shape::of_architecture(flags.architecture)
                                                      : synth::Shape::of_preset(flags.preset));
@@ -143,7 +147,7 @@ Result<void> run_synth(const SynthFlags& flags) {
     print_sum(plan);
     return {};
   }
-  if (flags.out.empty()) return fail(Code::kInvalidArgument, "name the new file, or say --dry-run");
+  if (flags.out.empty()) return fail(Code::kInvalidArgument, "name the file to write, or give --dry-run");
   const auto start = std::chrono::steady_clock::now();
   {
     ProgressLine line;
@@ -162,32 +166,39 @@ Result<void> run_synth(const SynthFlags& flags) {
 void add_synth(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<SynthFlags>();
   CLI::App* command = app.add_subcommand("synth", "Write a model file with random weights, for tests and benchmarks");
-  command->add_option("output", flags->out, "the new file; it appears when it is whole");
-  command->add_option("--arch", flags->architecture, "see below");
-  command->add_option("--preset", flags->preset, "a real model's shape, see below; other flags change it");
+  set_help(*command, "cairn synth flash6.gguf --preset flash --ratios 0,0,4,128,4,128",
+           {"--help", "--arch", "--preset", "--layers", "--width", "--vocab", "--experts", "--ratios", "--set",
+            "--type", "--seed", "--dry-run", "--hollow"});
+  command->add_option("OUTPUT", flags->out, "File to write; it appears when it is complete");
+  command->add_option("--arch", flags->architecture, "Architecture, see below")->type_name("NAME");
+  command->add_option("--preset", flags->preset, "Shape of a real model, see below; other flags change it")
+      ->type_name("NAME");
   for (size_t i = 0; i < kKeyFlags.size(); ++i) {
     command->add_option(kKeyFlags[i].flag, flags->values[i], kKeyFlags[i].help)->type_name("N");
   }
-  command->add_option("--set", flags->keys, "any other metadata key, as attention.sliding_window=64; repeatable")
+  command->add_option("--set", flags->keys, "Any other metadata key, such as attention.sliding_window=64; repeatable")
       ->type_name("KEY=VALUE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  CLI::Option* tied = command->add_flag("--tied", flags->tied, "the token embedding is the output matrix");
-  command->add_flag("--untied", flags->untied, "a matrix of its own for the output")->excludes(tied);
+  CLI::Option* tied = command->add_flag("--tied", flags->tied, "Use the token embedding as the output matrix");
+  command->add_flag("--untied", flags->untied, "Give the output a matrix of its own")->excludes(tied);
   command->add_flag("--flat-output-a", flags->flat_output,
-                    "deepseek4: attn_output_a with two dimensions, as DeepSeek V4's first files have it");
-  command->add_option("--type", flags->type, "type of the matrices, see below");
+                    "With --arch deepseek4: attn_output_a with two dimensions, as in DeepSeek V4's first files");
+  command->add_option("--type", flags->type, "Type of the matrices, see below")->type_name("TYPE");
   command
       ->add_option("--tensor-type", flags->tensor_types,
-                   "type of the matrices whose names a regular expression matches; repeatable, the last match counts")
+                   "Type of the matrices whose names match a regular expression; repeatable, the last match counts")
       ->type_name("REGEX=TYPE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--seed", flags->seed, "another seed, another model")->capture_default_str();
-  command->add_option("--threads", flags->threads, "default: one per core")->check(CLI::Range(1, synth::kThreadsMax));
-  command->add_flag("--dry-run", flags->dry_run, "print the tensors and the bytes that they take, and write nothing");
+  command->add_option("--seed", flags->seed, "Seed of the random weights")
+      ->check(whole_number(0, std::numeric_limits<uint64_t>::max()))
+      ->capture_default_str();
+  command->add_option("--threads", flags->threads, "CPU threads (default: one per core)")
+      ->check(whole_number(1, synth::kThreadsMax));
+  command->add_flag("--dry-run", flags->dry_run, "Print the tensors and their sizes, and write nothing");
   command->add_flag("--hollow", flags->hollow,
-                    "leave the weights out: a file of the full size that takes no room, for `cairn inspect`");
+                    "Leave the weights out: a file of the full size that takes no space, for cairn inspect");
   command->footer(footer());
   command->callback([flags, &exit_code] {
     if (const auto done = run_synth(*flags); !done.has_value()) exit_code = report(done.error());

@@ -15,6 +15,7 @@
 #include "chat/pair_prompts.h"
 #include "commands.h"
 #include "gguf/reader.h"
+#include "help/help_format.h"
 #include "model_argument.h"
 #include "output.h"
 #include "tokenizer/tokenizer.h"
@@ -169,24 +170,26 @@ int tokenize(const TokenizeFlags& flags) {
 
 void add_tokenize(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("tokenize", "Show the tokens of a text");
+  set_help(*command, "cairn tokenize qwen3-4b.gguf -p \"Hello, world\"");
   const auto flags = std::make_shared<TokenizeFlags>();
   command
-      ->add_option("model", flags->model,
-                   "GGUF file, of which a vocabulary is enough, or the name of a model of cairn list")
+      ->add_option("MODEL", flags->model,
+                   "GGUF file, which need only have a vocabulary, or a name that cairn list shows")
       ->required();
-  auto* prompt = command->add_option("-p,--prompt", flags->prompt, "the text; without it, standard input");
-  auto* pair =
-      command->add_option("--pair", flags->pair,
-                          "for a reranker: a document; shows the tokens of the text as its query and of both together");
-  auto* no_special = command->add_flag("--no-special", flags->no_special,
-                                       "without the tokens that the model begins and ends texts with");
-  auto* plain = command->add_flag("--plain", flags->plain, "names of special tokens in the text are plain text");
+  auto* prompt = command->add_option("-p,--prompt", flags->prompt, "The text (default: standard input)");
+  auto* pair = command->add_option(
+      "--pair", flags->pair,
+      "For rerankers: a document; the text is the query, and the tokens of both together are shown");
+  auto* no_special =
+      command->add_flag("--no-special", flags->no_special, "Leave out the tokens that begin and end a text");
+  auto* plain = command->add_flag("--plain", flags->plain, "Treat names of special tokens in the text as plain text");
   auto* jsonl = command->add_flag("--jsonl", flags->jsonl,
-                                  "for programs: each line of standard input is {\"text\" or \"hex\", \"add_special\", "
-                                  "\"parse_special\"}, each line of output {\"ids\"} or {\"error\"}");
+                                  "For programs: each line of standard input is {\"text\" or \"hex\", \"add_special\", "
+                                  "\"parse_special\"}, and each line of output {\"ids\"} or {\"error\"}");
   jsonl->excludes(prompt)->excludes(no_special)->excludes(plain)->excludes(pair);
   pair->excludes(no_special)->excludes(plain);
-  command->add_flag("--detok", flags->detok, "with --jsonl: also the text of the ids, \"detok\" or \"detok_hex\"")
+  command
+      ->add_flag("--detok", flags->detok, "With --jsonl: also print the text of the ids, as \"detok\" or \"detok_hex\"")
       ->needs(jsonl);
   command->callback([flags, &exit_code] { exit_code = tokenize(*flags); });
 }

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstdlib>
 #include <string_view>
 
 #include "base/text/text_file.h"
@@ -26,11 +24,6 @@ bool may_be_empty(const CLI::Option& option) {
              names, [](const std::string& name) { return std::ranges::find(kMayBeEmpty, name) != kMayBeEmpty.end(); });
 }
 
-/// CLI::Range lets NaN through, which is neither less nor more than its bounds.
-std::string not_a_number(const std::string& text) {
-  return std::isnan(std::strtod(text.c_str(), nullptr)) ? "must be a number, not " + text : std::string();
-}
-
 std::vector<std::string> split_list(std::string_view text) {
   std::vector<std::string> parts;
   for (size_t begin = 0; begin <= text.size();) {
@@ -51,14 +44,13 @@ void expand_hugging_face_flag(int argc, char** argv) {
     if (argv[i] == std::string_view("-hf") || argv[i] == std::string_view("-hfr")) argv[i] = long_name;
 }
 
-void refuse_meaningless_values(CLI::App& command) {
+void refuse_empty_values(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
-    if (option->get_type_name().starts_with("FLOAT")) option->check(CLI::Validator(not_a_number, ""));
     if (may_be_empty(*option)) continue;
     option->check(CLI::Validator(
         [why = empty_text(*option)](std::string& text) { return text.empty() ? why : std::string(); }, ""));
   }
-  for (CLI::App* inner : command.get_subcommands({})) refuse_meaningless_values(*inner);
+  for (CLI::App* inner : command.get_subcommands({})) refuse_empty_values(*inner);
 }
 
 CLI::Option* add_list(CLI::App& command, const std::string& names, std::vector<std::string>& list,

@@ -12,8 +12,8 @@ namespace cairn {
 void expand_hugging_face_flag(int argc, char** argv);
 
 /// Has every option of the command and of its subcommands refuse an empty text, which would mean "not given", except
-/// where a text may be empty, and every option of a number refuse NaN.
-void refuse_meaningless_values(CLI::App& command);
+/// where a text may be empty.
+void refuse_empty_values(CLI::App& command);
 
 /// Adds an option whose value is a list with commas between, of which none may be empty; given several times, the lists
 /// follow each other.

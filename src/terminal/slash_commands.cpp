@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
-#include "base/text/edit_distance.h"
+#include "base/text/nearest.h"
 
 namespace cairn::terminal {
 namespace {
 
 constexpr size_t kNameBytesMax = 24;  // of a word that may be a command
-/// Letters by which a name may differ from the one that is meant.
-constexpr size_t kDifferenceMax = 3;
 
 bool is_letter(char byte) { return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z'); }
 
@@ -23,20 +22,12 @@ std::string_view trimmed(std::string_view text) {
 }
 
 std::string_view nearest_command(std::string_view name, std::span<const SlashCommand> commands) {
-  std::string_view nearest;
-  size_t least = kDifferenceMax + 1;
-  for (const SlashCommand& command : commands) {
-    for (const std::string_view known : {command.name, command.alias}) {
-      if (known.empty()) continue;
-      // The beginning of a name is one that was typed too early.
-      const size_t differs = name.size() > 1 && known.starts_with(name) ? 0 : edit_distance(name, known);
-      if (differs < least && differs + 2 < known.size()) {
-        least = differs;
-        nearest = known;
-      }
-    }
-  }
-  return nearest;
+  std::vector<std::string_view> known;
+  for (const SlashCommand& command : commands)
+    for (const std::string_view each : {command.name, command.alias})
+      if (!each.empty()) known.push_back(each);
+  const std::vector<std::string_view> found = nearest(name, known, 1);
+  return found.empty() ? std::string_view() : found.front();
 }
 
 }  // namespace

@@ -248,7 +248,7 @@ test('SIGHUP reads keys again; a file that cannot be read changes nothing', asyn
     assert.ok(await refusal(ask.openai(server, key('old'))) instanceof OpenAI.AuthenticationError);
     fs.writeFileSync(file, `new ${key('new')} rpm=none\n`);
     process.kill(server.pid, 'SIGHUP');
-    await logged(server, /the API keys could not be read again, and nothing changes: \S+:1: rpm must be a number/);
+    await logged(server, /SIGHUP: cannot reload the API keys; nothing changes: \S+:1: rpm must be a number/);
     await ask.openai(server, key('new'));
   });
 });
@@ -289,7 +289,7 @@ test('what cannot be used is named at start', () => {
     [['--api-key-file', missing], /missing is no file/],
     [['--api-key-file', garbage], /keys-\d+:1: "this" is none of/],
     [['--api-key', 'with blank'], /--api-key: a key has/],
-    [['--host', ''], /--host: is empty/],
+    [['--host', ''], /--host is empty/],
     [['--rate-limit', 'fast'], /--rate-limit: "fast" is no limit/],
     [['--tls-cert', missing, '--tls-key', missing], /the TLS certificate: \S+missing is no file/],
     [['--tls-cert', garbage, '--tls-key', garbage], /cannot use the TLS certificate \S+: .*PEM/],
@@ -341,7 +341,7 @@ test('a page of another origin may ask only where it is allowed', async () => {
 
 test('beyond loopback a server without a key says so', async () => {
   await withServer(['--host', '0.0.0.0'], async (server) => {
-    await logged(server, /EVERYBODY who reaches that address may use this server/);
+    await logged(server, /EVERYBODY who can reach that address may use this server/);
   });
 });
 
@@ -420,7 +420,7 @@ test('a certificate is read again on SIGHUP while requests are answered, and a b
     certificateIn(folder, 'after');
     fs.copyFileSync(path.join(folder, 'after-key.pem'), keyOfFile);
     process.kill(server.pid, 'SIGHUP');
-    await logged(server, /the TLS certificate could not be read again, and nothing changes: the TLS key \S+ does not belong to the certificate/);
+    await logged(server, /SIGHUP: cannot reload the TLS certificate; nothing changes: the TLS key \S+ does not belong to the certificate/);
     assert.equal((await agreed(server.port)).name, 'before');
     fs.copyFileSync(path.join(folder, 'after.pem'), certFile);
     process.kill(server.pid, 'SIGHUP');

@@ -155,7 +155,7 @@ test('--kv-type takes every type of keys and values, and no other', () => {
     const bench = cairn(['bench', 'model', story, '--prompt', '40', '--answer', '4', '--kv-type', type]);
     assert.equal(bench.status, 0, bench.stderr);
   }
-  for (const command of ['generate', 'inspect', 'serve']) fails([command, tiny, '--kv-type', 'bf8'], /--kv-type.*bf8.*bf16/s);
+  for (const command of ['generate', 'inspect', 'serve']) fails([command, tiny, '--kv-type', 'bf8'], /--kv-type takes f32, f16, bf16 or q8_0, not bf8/);
 });
 
 test('quantize writes a smaller model that still runs', () => {
@@ -167,7 +167,7 @@ test('quantize writes a smaller model that still runs', () => {
     assert.ok(fs.statSync(out).size <= fs.statSync(source).size);
     assert.equal(cairn(['generate', out, '-p', 'a', '-n', '4', '-q']).status, 0);
   }
-  fails(['quantize', source, out, 'Q9_9'], /Q9_9.*Q4_K_M/s);
+  fails(['quantize', source, out, 'Q9_9'], /TYPE takes .*Q4_K_M.*, not Q9_9/);
   fails(['quantize', source, source, 'Q8_0'], /would replace the input/);
 });
 
@@ -262,7 +262,7 @@ test('generate and chat hold answers to a schema, a grammar and an expression', 
   const never = write('never.json', '{"type": "string", "not": {}}');
   for (const command of [['generate', story, '-p', 'x'], ['chat', story]]) {
     fails([...command, '--json-schema', path.join(folder, 'none.json')], /--json-schema: \S+ is no file/);
-    fails([...command, '--json-schema', gbnf], /no JSON/);
+    fails([...command, '--json-schema', gbnf], /not JSON/);
     fails([...command, '--json-schema', never], /--json-schema/);
     fails([...command, '--grammar', write('bad.gbnf', 'root ::= other')], /--grammar.*other/s);
     fails([...command, '--regex', '(a'], /--regex/);
@@ -410,7 +410,7 @@ test('every sampling parameter is a flag with the same range in every command', 
   assert.equal(shown.status, 0, shown.stderr);
   for (const [, flag, value] of parameters) assert.ok(shown.stdout.includes(`\n${flag.slice(2)} = ${value}  # the command line\n`), flag);
   for (const command of [['generate', tiny, '-p', 'x'], ['chat', tiny], ['run', tiny, 'Hi'], ['frames', 'none', '-p', 'x'], ['serve', tiny]]) {
-    const help = cairn([command[0], '--help']).stdout;
+    const help = cairn([command[0], '--help-all']).stdout;
     for (const [, flag] of parameters) assert.match(help, new RegExp(`^ +${flag}[, ]`, 'm'), command[0]);
     fails([...command, '--temp', '1001'], /--temp.*from 0 to 1000, not 1001/);
     fails([...command, '--repeat-penalty', '0'], /--repeat-penalty.*above 0 and at most 10, not 0/);
@@ -456,9 +456,9 @@ test('files that cannot be used are refused in one line that says why', () => {
   fails(['generate', tiny, '-p', 'x', '--gpu-layers', '1'], /CUDA/);
   fails(['generate', tiny, '-p', 'x', '--gpu-layers', 'some'], /--gpu-layers/);
   fails(['serve', tiny, '--host', 'no such host'], /no such host/);
-  fails(['serve', tiny, '--kv-host-bytes', '1GiB', '--no-prefix-cache'], /--no-prefix-cache excludes --kv-host-bytes/);
+  fails(['serve', tiny, '--kv-host-bytes', '1GiB', '--no-prefix-cache'], /--no-prefix-cache excludes --kv-host-bytes: give one of them/);
   fails(['generate', tiny], /prompt/);
-  fails(['frobnicate'], /subcommand|frobnicate/);
+  fails(['frobnicate'], /there is no command frobnicate; cairn --help lists the commands/);
   fails(['generate', tiny, '-p', '-'], /UTF-8/, { input: Buffer.from([0x61, 0xff]) });
 });
 
@@ -469,7 +469,7 @@ test('a model too big for memory says how much is needed', () => {
 test('every command that loads a model takes the same flags for where and how it is computed', () => {
   const flags = ['--kv-type', '--gpu-layers', '--threads', '--isa', '--pack-cache', '--no-rounding', '--steer', '--steer-attn', '--steer-ffn', '--log-level'];
   for (const command of [['serve'], ['chat'], ['generate'], ['logits'], ['perplexity'], ['bench', 'model']]) {
-    const help = cairn([...command, '--help']).stdout;
+    const help = cairn([...command, '--help-all']).stdout;
     for (const flag of flags) assert.match(help, new RegExp(`${flag}\\b`), command.join(' '));
   }
   const logits = (...more) => {
@@ -487,7 +487,7 @@ test('every command that loads a model takes the same flags for where and how it
 
 test('only commands with conversations take flags of the chat template', () => {
   for (const flags of [['--reasoning', 'off'], ['--chat-template-kwargs', '{}'], ['--chat-template', path.join(fixtures, 'chat-templates', 'Qwen-Qwen3-0.6B.jinja')]]) {
-    for (const command of [['serve'], ['chat'], ['run']]) assert.match(cairn([...command, '--help']).stdout, new RegExp(`${flags[0]}\\b`));
+    for (const command of [['serve'], ['chat'], ['run']]) assert.match(cairn([...command, '--help-all']).stdout, new RegExp(`${flags[0]}\\b`));
     fails(['generate', tiny, '-p', 'x', ...flags], new RegExp(flags[0]));
   }
 });

@@ -331,7 +331,7 @@ test('pinned models are there from the start, and several files are served by th
   }
   const wrong = cairn(['serve', file('llama'), file('bert'), '--port', '0', '--pin', 'nobody']);
   assert.equal(wrong.status, 1);
-  assert.match(wrong.stderr, /--pin nobody: there is no such model; there is llama, bert/);
+  assert.match(wrong.stderr, /--pin nobody: there is no such model; the models are llama, bert/);
 });
 
 test('what a model\'s file recommends for sampling holds for the request that loads it, too', async () => {
@@ -591,7 +591,7 @@ test('two models of one name are refused at the start, and told apart in a folde
   assert.match(refused.stderr, /two models are named same; give one another name/);
   const alias = cairn(['serve', ...two, '--port', '0', '--alias', 'x']);
   assert.equal(alias.status, 1);
-  assert.match(alias.stderr, /--name and --alias are for one file/);
+  assert.match(alias.stderr, /--name and --alias name one model, but several files would be served; give one file/);
   const { models: listed } = JSON.parse(cairn(['list', '--json', '--models', path.join(folder, 'twice'), '--own-models']).stdout);
   assert.deepEqual(listed.map(({ name }) => name), ['same', 'two/same']);
 });

@@ -23,6 +23,8 @@ const runs = {
   'config check': () => [config],
   'config show': () => ['--port', '1'],
   doctor: () => ['--port', '0'],
+  help: () => ['serve'],
+  version: () => [],
   chat: () => [story, '-n', '4'],
   run: () => [story, '-n', '4', 'Hello'],
   frames: ({ socket }) => [socket, '-m', 'Hello', '-n', '4'],
@@ -93,11 +95,11 @@ for (const [name, args] of Object.entries(runs)) {
     const lost = cairn(command(), { input, stdio: ['pipe', full, 'pipe'] });
     fs.closeSync(full);
     assert.equal(lost.status, 1, lost.stderr);
-    assert.equal(lost.stderr.match(/cairn: standard output does not take more: No space left on device$/gm)?.length, 1, lost.stderr);
+    assert.equal(lost.stderr.match(/cairn: cannot write to standard output: No space left on device$/gm)?.length, 1, lost.stderr);
 
     const closed = spawnSync('sh', ['-c', '"$@" >&-', 'sh', program, ...command()], { input, encoding: 'utf8' });
     assert.equal(closed.status, 1, closed.stderr);
-    assert.match(closed.stderr, /cairn: standard output does not take more: Bad file descriptor$/m);
+    assert.match(closed.stderr, /cairn: cannot write to standard output: Bad file descriptor$/m);
 
     const { signal, stderr } = await withoutReader(command());
     assert.equal(signal, 'SIGPIPE', stderr);
@@ -106,12 +108,12 @@ for (const [name, args] of Object.entries(runs)) {
 }
 
 test('help and the version are output, too', () => {
-  for (const args of [['--help'], ['--version'], ['serve', '--help'], ['config', 'check', '--help']]) {
+  for (const args of [[], ['--help'], ['--version'], ['config'], ['serve', '--help'], ['config', 'check', '--help']]) {
     const full = fs.openSync('/dev/full', 'w');
     const lost = cairn(args, { stdio: ['ignore', full, 'pipe'] });
     fs.closeSync(full);
     assert.equal(lost.status, 1, args.join(' '));
-    assert.match(lost.stderr, /standard output does not take more/);
+    assert.match(lost.stderr, /cannot write to standard output/);
   }
 });
 
@@ -135,7 +137,7 @@ test('a key that nobody has seen is in no file', () => {
   assert.match(cut.stderr, /cannot write to/);
   assert.equal(fs.readFileSync(keys, 'utf8'), padded);
   const utf16 = file('keys16', Buffer.from(`\ufeff${before}`, 'utf16le'));
-  assert.match(cairn(['key', 'bob', '--add-to', utf16]).stderr, /UTF-16, to which no line is added/);
+  assert.match(cairn(['key', 'bob', '--add-to', utf16]).stderr, /UTF-16, to which no line can be added/);
 });
 
 test('no half file stays under the name of a new one, and nothing that is no file is replaced', () => {

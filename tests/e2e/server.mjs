@@ -134,9 +134,10 @@ export function cairn(args, options = {}) {
 
 // The names of all commands, as the program lists them: [['serve'], ['config', 'check'], ...].
 export function commands(above = []) {
-  const list = cairn([...above, '--help']).stdout.split('\nSubcommands:\n')[1];
-  if (list === undefined) return [above];
-  return [...list.matchAll(/^ {2}(\w+)(?:,| )/gm)].flatMap(([, name]) => commands([...above, name]));
+  const lists = cairn([...above, '--help']).stdout.split(/\nCommands[^\n]*:\n/).slice(1);
+  if (lists.length === 0) return [above];
+  const names = lists.flatMap((list) => [...list.split('\n\n')[0].matchAll(/^ {2}(\w+)(?:,| )/gm)].map(([, name]) => name));
+  return names.flatMap((name) => commands([...above, name]));
 }
 
 // Servers that a failed test did not stop. The test's process would wait for them for ever. What stops a server at the end

@@ -169,7 +169,7 @@ test('a paste whose first line looks like a command is a message, but for a syst
 
 test('what looks like a command is no message', async () => {
   const terminal = await chat();
-  await ask(terminal, '/hlep\r', /there is no command \/hlep; is it \/help that is meant\?[^]*> /);
+  await ask(terminal, '/hlep\r', /there is no command \/hlep; did you mean \/help\?[^]*> /);
   await ask(terminal, '/nonsense here\r', /there is no command \/nonsense; [^]*> /);
   await ask(terminal, '/help\r', /\/retry[^]*Alt-Enter[^]*> /);
   await ask(terminal, '/etc/hosts has what?\r');
@@ -293,8 +293,8 @@ test('a local model: one line about it, no log, and commands that change, repeat
   await terminal.until(/guide \w+ · [\d,]+ tokens · [\d.]+ \w+ · cpu[^]*> /);
   assert.doesNotMatch(terminal.seen, /\d\d:\d\d:\d\d/);
   await ask(terminal, '/set temp 0\r', /temperature is 0[^]*> /);
-  await ask(terminal, '/set tmp 0\r', /there is no setting tmp; is it/);
-  await ask(terminal, '/set top_p 7\r', /top_p is a number from 0 to 1, not 7/);
+  await ask(terminal, '/set tmp 0\r', /there is no setting tmp; did you mean temp\?/);
+  await ask(terminal, '/set top_p 7\r', /top_p must be a number from 0 to 1, not 7/);
   await ask(terminal, 'Tell me a story.\r', /8 tokens · [^]*> /);
   await ask(terminal, '/retry\r', /8 tokens · [^]*> /);
   await ask(terminal, '/stats\r', /2 answers, 16 tokens[^]*> /);
@@ -306,7 +306,7 @@ test('a local model: one line about it, no log, and commands that change, repeat
   await ask(terminal, `/load ${saved}\r`, /goes on from 3 messages[^]*> /);
   await ask(terminal, `/load ${story}\r`, /\/load: \S+ [^]*> /);
   fs.writeFileSync(path.join(folder, 'other.txt'), 'mine');
-  await ask(terminal, `/save ${folder}/other.txt\r`, /is there already[^]*> /);
+  await ask(terminal, `/save ${folder}/other.txt\r`, /already exists[^]*> /);
   await ask(terminal, `/model ${path.join(fixtures, 'models', 'llama.gguf')}\r`, /llama F32 · [^]*> /);
   await ask(terminal, '/model no-such\r', /neither a file nor a model no-such[^]*> /);
   await ask(terminal, '/show\r', /model: llama F32 [^]*messages: 2[^]*> /);
@@ -336,7 +336,7 @@ test('run: what standard input holds and TEXT are one message', () => {
   for (const [args, input] of [[[], '\n'], [[], ' \n\t\r\n\n'], [['  ', '\n'], ' ']]) {
     const none = cairn(['run', story, ...args], { input });
     assert.equal(none.status, 1);
-    assert.match(none.stderr, /there is no message: neither a TEXT nor anything on standard input/);
+    assert.match(none.stderr, /there is no message: give a TEXT, or write it to standard input/);
   }
 });
 
@@ -358,7 +358,7 @@ test('chat: each line of standard input is a message, whatever ends it, and bloc
   assert.deepEqual(understood(['chat', story], 'Hello!\r\n\r\n/exit\r\nnever\r\n'), ['Hello!']);
   assert.deepEqual(understood(['chat', story], 'one\ntwo\\\nthree\n"""\nfour\n\nfive"""\nsix'), ['one', 'two\nthree', 'four\n\nfive', 'six']);
   const wrong = cairn(['chat', story], { input: '/hlep\n' });
-  assert.match(wrong.stderr, /there is no command \/hlep; is it \/help that is meant\?/);
+  assert.match(wrong.stderr, /there is no command \/hlep; did you mean \/help\?/);
   assert.equal(wrong.status, 1);
 });
 
@@ -366,7 +366,7 @@ test('the log stays out of a talk unless it is asked for', () => {
   const quiet = cairn(['run', guide, 'Hi', '-n', '2'], { input: '' });
   assert.equal(quiet.stderr, '');
   assert.match(cairn(['run', guide, 'Hi', '-n', '2', '--log-level', 'info'], { input: '' }).stderr, /info memory:/);
-  assert.match(cairn(['run', guide, 'Hi', '-n', '2', '--stats', 'on'], { input: '' }).stderr, /^2 tokens · .* context \d+ of [\d,]+ · cut at the most tokens\n$/);
+  assert.match(cairn(['run', guide, 'Hi', '-n', '2', '--stats', 'on'], { input: '' }).stderr, /^2 tokens · .* context \d+ of [\d,]+ · cut off at --max-tokens\n$/);
 });
 
 test('chat --url sends what was given and nothing else', async () => {

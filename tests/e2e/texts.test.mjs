@@ -127,18 +127,18 @@ test('an empty value is no value of any option, in no list, and in no config', (
     ['render', '--template', ''], ['synth', '', '--arch', 'llama'], ['serve', '--pin', ''], ['chat', '--url', '']]) {
     const run = cairn(args, { input: '', timeout: 20_000 });
     assert.ok(run.status === 1 || run.status === 2, `${args.join(' ')}: ${run.status}`);
-    assert.match(run.stderr, /empty|not in|not convertible|Value/i, args.join(' '));
+    assert.match(run.stderr, /empty|not in/i, args.join(' '));
     assert.ok(!fs.existsSync(path.join(folder, 'secret')));
   }
   for (const line of ['host = ""', 'port = ""', 'models = ""', 'api-key = ["a", ""]', 'alias = ["", "x"]', 'tls-cert = ""', 'allow-host = [""]',
     '[model."x"]\ndraft = ""', 'log-format = ""', 'name = ""', 'store = ""', 'frames = ""', 'pin = [""]']) {
     const run = cairn(['config', 'check', file('c.toml', line)]);
     assert.equal(run.status, 1, line);
-    assert.match(run.stderr, /empty|not in/, line);
+    assert.match(run.stderr, /empty/, line);
   }
   // An empty variable counts as none.
   const env = { ...process.env };
-  for (const option of cairn(['serve', '--help']).stdout.matchAll(/--([a-z][a-z-]+)/g)) env[`CAIRN_${option[1].replaceAll('-', '_').toUpperCase()}`] = '';
+  for (const option of cairn(['serve', '--help-all']).stdout.matchAll(/--([a-z][a-z-]+)/g)) env[`CAIRN_${option[1].replaceAll('-', '_').toUpperCase()}`] = '';
   assert.equal(cairn(['config', 'show'], { env }).stdout, cairn(['config', 'show']).stdout);
 });
 
@@ -169,7 +169,7 @@ test('keys of a config have few parts, and what is large is read or refused at o
 test('no hint names an empty folder', () => {
   const env = { ...process.env };
   for (const name of ['HOME', 'XDG_DATA_HOME']) delete env[name];
-  assert.match(cairn(['list', '--own-models'], { env }).stdout, /no models yet: name their folder with --models FOLDER/);
+  assert.match(cairn(['list', '--own-models'], { env }).stdout, /no models yet: get one with cairn pull qwen3:4b, or name their folder with --models FOLDER/);
 });
 
 const over = (socketPath, options = {}) => new Promise((resolve, reject) => {

@@ -11,6 +11,8 @@
 
 #include "bench/depth.h"
 #include "commands.h"
+#include "help/help_format.h"
+#include "help/value_checks.h"
 #include "kernels/backend.h"
 #include "load_flags.h"
 #include "output.h"
@@ -133,21 +135,25 @@ Result<void> bench_model(ModelBenchFlags& flags) {
 }  // namespace
 
 void add_bench_model(CLI::App& bench, int& exit_code) {
-  auto* command = bench.add_subcommand("model", "Measure a model without a server; prints a line of JSON");
+  auto* command = bench.add_subcommand("model", "Measure a model without a server. It prints a line of JSON");
+  set_help(*command, "cairn bench model qwen3-4b.gguf --sequences 4",
+           {"--help", "--sequences", "--prompt", "--answer", "--depth", "--ctx", "--gpu-layers", "--threads",
+            "--kv-type", "--speculate"});
   auto flags = std::make_shared<ModelBenchFlags>();
   flags->load.add_to(*command, true);
-  auto* sequences = command->add_option("--sequences", flags->sequences, "At once, each with a prompt of its own");
-  sequences->check(CLI::Range(1, 128))->capture_default_str();
-  auto* prompt = command->add_option("--prompt", flags->prompt, "Tokens of each prompt, random ones");
-  prompt->check(CLI::Range(1, 1 << 20))->capture_default_str();
-  command->add_option("--answer", flags->answer, "Tokens of each sequence that are timed")
-      ->check(CLI::Range(1, 1 << 20))
+  auto* sequences =
+      command->add_option("--sequences", flags->sequences, "Sequences that run at once, each with its own prompt");
+  sequences->check(whole_number(1, 128))->capture_default_str();
+  auto* prompt = command->add_option("--prompt", flags->prompt, "Tokens of each prompt, which are random");
+  prompt->check(whole_number(1, 1 << 20))->capture_default_str();
+  command->add_option("--answer", flags->answer, "Tokens to time in each sequence")
+      ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
-  auto* depth =
-      command->add_option("--depth", flags->depth,
-                          "Time --answer tokens of one sequence after so many, all but the first 512 of which "
-                          "are copied within the cache instead of computed");
-  depth->check(CLI::Range(1, 1 << 24))->excludes(prompt)->excludes(sequences);
+  auto* depth = command->add_option(
+      "--depth", flags->depth,
+      "Time the --answer tokens of one sequence behind this many tokens of context, of which all but "
+      "the first 512 are copied within the cache (default: off)");
+  depth->check(whole_number(1, 1 << 24))->excludes(prompt)->excludes(sequences);
   command->callback([flags, &exit_code] {
     const bool deep = flags->depth > 0;
     if (const auto done = deep ? bench_depth(flags->load, flags->depth, flags->answer) : bench_model(*flags); !done)

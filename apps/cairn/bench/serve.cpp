@@ -1,5 +1,6 @@
 // cairn bench serve: puts load on any OpenAI-compatible server and measures what its clients see.
 #include <csignal>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,6 +14,8 @@
 #include "bench/report.h"
 #include "bench/workload.h"
 #include "commands.h"
+#include "help/help_format.h"
+#include "help/value_checks.h"
 #include "net/http/http_client.h"
 #include "output.h"
 
@@ -128,58 +131,79 @@ Result<void> bench_serve(BenchFlags flags) {
     CAIRN_TRY_VOID(csv->write(std::as_bytes(std::span(lines))));
     CAIRN_TRY_VOID(csv->finish());
   }
-  if (!report.any_answered()) return fail(Code::kUnavailable, "no request was answered");
+  if (!report.any_answered())
+    return fail(Code::kUnavailable, "no request was answered; the table above has the errors");
   return {};
 }
 
 void add_bench_serve(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("serve", "Measure a server under load; any OpenAI-compatible one");
+  auto* command = app.add_subcommand("serve", "Measure any OpenAI-compatible server under load");
+  set_help(*command, "cairn bench serve --url http://127.0.0.1:8080 --clients 8",
+           {"--help", "--url", "--clients", "--rate", "--mix", "--requests", "--seconds", "--max-tokens", "--model",
+            "--api-key", "--csv"});
   auto flags = std::make_shared<BenchFlags>();
-  command->add_option("--url", flags->url, "Server, e.g. http://127.0.0.1:8080 or unix:/run/cairn.sock")->required();
+  command->add_option("--url", flags->url, "Server, e.g. http://127.0.0.1:8080 or unix:/run/cairn.sock")
+      ->required()
+      ->type_name("URL");
   auto* clients =
-      command->add_option("--clients", flags->load.clients, "Closed loop: clients that each wait for their answer")
-          ->check(CLI::Range(1, kClientsMax))
+      command
+          ->add_option("--clients", flags->load.clients,
+                       "Closed loop: this many clients, each of which waits for its answer before it asks again")
+          ->check(whole_number(1, kClientsMax))
           ->capture_default_str();
-  command->add_option("--rate", flags->load.rate, "Open loop: requests per second, at random times (Poisson)")
-      ->check(CLI::Range(0.001, 10'000.0))
+  command
+      ->add_option("--rate", flags->load.rate,
+                   "Open loop: requests per second, at random times (default: a closed loop)")
+      ->check(real_number(0.001, 10'000.0))
       ->excludes(clients);
   command
-      ->add_option("--mix", flags->mix,
-                   "Requests: chat (a short question), agent (growing conversations), long (documents), shared (a long "
-                   "system message in common); several with commas take turns")
-      ->capture_default_str();
-  command->add_option("--requests", flags->load.requests, "How many (default: 64, or no limit with --seconds)")
-      ->check(CLI::Range(int64_t{1}, kRequestsMax));
-  command->add_option("--seconds", flags->load.seconds, "Send none later than this")->check(CLI::Range(0.001, 1e6));
-  command->add_option("-n,--max-tokens", flags->target.max_tokens, "Tokens of one answer at most")
-      ->check(CLI::Range(1, 1 << 20))
+      ->add_option(
+          "--mix", flags->mix,
+          "Kinds of requests: chat (a short question), agent (growing conversations), long (documents), shared (a "
+          "long system prompt in common); several, separated by commas, take turns")
+      ->type_name("KINDS")
       ->capture_default_str();
   command
-      ->add_option("--words", flags->workload.words,
-                   "Words of a question (chat, 60), tool result (agent, 120), document (long, 4500) or system message "
-                   "(shared, 3400)")
-      ->check(CLI::Range(1, kWordsMax));
-  command->add_option("--turns", flags->workload.turns, "Of one conversation (agent)")
-      ->check(CLI::Range(1, kTurnsMax))
+      ->add_option("--requests", flags->load.requests, "Number of requests (default: 64, or no limit with --seconds)")
+      ->check(whole_number(1, kRequestsMax));
+  command->add_option("--seconds", flags->load.seconds, "Stop sending after this many seconds (default: no limit)")
+      ->check(real_number(0.001, 1e6));
+  command->add_option("-n,--max-tokens", flags->target.max_tokens, "Maximum tokens of an answer")
+      ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
-  command->add_option("--seed", flags->workload.seed, "Same seed, same prompts and times")->capture_default_str();
-  command->add_option("--endpoint", flags->endpoint, "/v1/chat/completions or /v1/completions")
-      ->check(CLI::IsMember({"chat", "completions"}))
+  command
+      ->add_option(
+          "--words", flags->workload.words,
+          "Words of a question, tool result, document or system prompt (default: chat 60, agent 120, long 4500, "
+          "shared 3400)")
+      ->check(whole_number(1, kWordsMax));
+  command->add_option("--turns", flags->workload.turns, "Turns of each conversation (agent)")
+      ->check(whole_number(1, kTurnsMax))
       ->capture_default_str();
-  command->add_option("--model", flags->target.model, "Model to name (default: the first that the server lists)");
-  command->add_option("--temperature", flags->target.temperature, "0 always takes the most likely token")
-      ->check(CLI::Range(0.0, 2.0))
+  command->add_option("--seed", flags->workload.seed, "The same seed gives the same prompts at the same times")
+      ->check(whole_number(0, std::numeric_limits<uint64_t>::max()))
       ->capture_default_str();
-  command->add_option("--extra", flags->extra,
-                      "JSON object whose fields every request gets, e.g. {\"ignore_eos\":true}");
-  command->add_option("--api-key", flags->target.api_key, "Sent as a bearer token");
-  command->add_option("--warmup", flags->warmup, "Requests before, not measured")
-      ->check(CLI::Range(0, 1000))
+  command->add_option("--endpoint", flags->endpoint, "Endpoint: /v1/chat/completions or /v1/completions")
+      ->check(one_of({"chat", "completions"}))
       ->capture_default_str();
-  command->add_option("--timeout", flags->timeout_s, "Seconds without a byte after which a request has failed")
-      ->check(CLI::Range(1, 86'400))
+  command->add_option("--model", flags->target.model, "Model to ask (default: the first one that the server lists)")
+      ->type_name("NAME");
+  command->add_option("--temperature", flags->target.temperature, "Temperature; 0 always takes the most likely token")
+      ->check(real_number(0.0, 2.0))
       ->capture_default_str();
-  command->add_option("--csv", flags->csv, "Write a line per request to this file");
+  command
+      ->add_option("--extra", flags->extra,
+                   "JSON object of fields to add to each request, e.g. {\"ignore_eos\":true} (default: none)")
+      ->type_name("JSON");
+  command->add_option("--api-key", flags->target.api_key, "API key for the server (default: none)")->type_name("KEY");
+  command->add_option("--warmup", flags->warmup, "Requests to send first, which are not measured")
+      ->check(whole_number(0, 1000))
+      ->capture_default_str();
+  command->add_option("--timeout", flags->timeout_s, "Seconds without data after which a request counts as failed")
+      ->check(whole_number(1, 86'400))
+      ->capture_default_str();
+  command->add_option("--csv", flags->csv, "Write a line for each request to this file (default: none)")
+      ->type_name("FILE");
   command->callback([flags, &exit_code] {
     if (const auto done = bench_serve(*flags); !done) exit_code = report(done.error());
   });
@@ -188,8 +212,8 @@ void add_bench_serve(CLI::App& app, int& exit_code) {
 }  // namespace
 
 void add_bench(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("bench", "Measure: a server under load, or a model alone");
-  command->require_subcommand(1);
+  auto* command = app.add_subcommand("bench", "Measure a server under load, or a model alone");
+  set_help(*command, "cairn bench serve --url http://127.0.0.1:8080 --clients 8");
   add_bench_serve(*command, exit_code);
   add_bench_model(*command, exit_code);
 }

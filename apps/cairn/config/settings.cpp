@@ -12,44 +12,37 @@
 #include <set>
 #include <utility>
 
-#include "base/text/edit_distance.h"
+#include "base/text/nearest.h"
 #include "base/text/printable.h"
+#include "help/option_text.h"
 
 namespace cairn {
 namespace {
 
+constexpr size_t kRefusalBytesMax = 400;
+
 /// Options that are none of a server's settings.
 bool is_setting(const CLI::Option& option) {
   const auto& names = option.get_lnames();
-  return !names.empty() && names.front() != "help" && names.front() != "help-all";
+  return !names.empty() && !is_about_program(option) && names.front() != kAllSettings;
 }
-
-bool is_flag(const CLI::Option& option) { return option.get_expected_max() == 0; }
 
 CLI::Option* option_named(CLI::App& command, const std::string& name) {
   CLI::Option* option = command.get_option_no_throw("--" + name);
   return option != nullptr && is_setting(*option) ? option : nullptr;
 }
 
-/// "; is it queue-max?", if a name is nearly that.
+/// "; did you mean queue-max?", if a name is nearly that.
 std::string suggestion(const CLI::App& command, const std::string& name) {
-  constexpr size_t kNear = 3, kCompared = 40;
-  size_t best = kNear;
-  std::string nearest;
-  for (const CLI::Option* option : command.get_options()) {
-    if (!is_setting(*option)) continue;
-    for (const std::string& known : option->get_lnames()) {
-      const size_t distance = edit_distance(name.substr(0, kCompared), known);
-      if (distance >= best) continue;
-      best = distance;
-      nearest = known;
-    }
-  }
-  return nearest.empty() ? std::string() : fmt::format("; is it {}?", nearest);
+  std::vector<std::string_view> known;
+  for (const CLI::Option* option : command.get_options())
+    if (is_setting(*option)) known.insert(known.end(), option->get_lnames().begin(), option->get_lnames().end());
+  const std::string hint = did_you_mean(name, known);
+  return hint.empty() ? "; cairn serve --help-all lists them" : hint;
 }
 
 void give(CLI::Option& option, const std::string& value, const std::string& name) {
-  if (is_flag(option)) {
+  if (is_switch(option)) {
     if (value != "true" && value != "false") throw CLI::ValidationError(name, "is a switch: true or false");
     const std::string shown = option.get_flag_value(name, "true");
     if (value == "true") {
@@ -73,11 +66,13 @@ std::optional<std::string> set_option(CLI::Option& option, const Setting& settin
     }
     if (!one_by_one && option.count() > 0) option.run_callback();
   } catch (const CLI::Error& error) {
+    const std::string why = refusal(option, setting.name, error);  // of the values, which go next
     option.clear();
-    return fmt::format("{}: {}: {}", setting.where, setting.name, printable(error.what(), kEchoBytesMax));
+    return fmt::format("{}: {}", setting.where, cut_text(why, kRefusalBytesMax));
   }
   for (const CLI::Option* other : option.get_excludes()) {
-    if (other->count() > 0) return fmt::format("{}: {} excludes {}", setting.where, setting.name, other->get_name());
+    if (other->count() > 0)
+      return fmt::format("{}: {} excludes {}; leave one of them out", setting.where, setting.name, other->get_name());
   }
   return std::nullopt;
 }
@@ -97,12 +92,33 @@ std::string toml_text(const std::string& value) {
 
 std::string values_text(const CLI::Option& option, const std::string& name) {
   const std::vector<std::string>& values = option.results();
-  if (is_flag(option))
+  if (is_switch(option))
     return !values.empty() && values.back() == option.get_flag_value(name, "true") ? "true" : "false";
   if (values.size() == 1) return toml_text(values.front());
   std::string list;
   for (const std::string& value : values) list += (list.empty() ? "[" : ", ") + toml_text(value);
   return list + "]";
+}
+
+std::string value_line(const CLI::Option& option, const std::string& source) {
+  const std::string& name = option.get_lnames().front();
+  return fmt::format("{} = {}  # {}\n", name, values_text(option, name), source);
+}
+
+/// The value that holds where none is set, which is a setting again if it is one value.
+std::string default_line(const CLI::Option& option) {
+  const std::string& name = option.get_lnames().front();
+  if (const std::string& shown = option.get_default_str(); !shown.empty())
+    return fmt::format("{} = {}  # default\n", name, is_switch(option) ? shown : toml_text(shown));
+  // No setting, as a switch may exclude another one, even if it is off.
+  if (is_switch(option)) return fmt::format("# {} is not set: false\n", name);
+  const std::string otherwise = default_text(option);
+  return fmt::format("# {} is not set: {}\n", name, otherwise.empty() ? "none" : otherwise);
+}
+
+std::string one_line(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  return text;
 }
 
 }  // namespace
@@ -174,18 +190,24 @@ Result<ConfigFile> configure(CLI::App& command, std::string config_path, Setting
   return fail(Code::kInvalidArgument, "{}", all);
 }
 
-std::string settings_text(CLI::App& command, const SettingSources& sources) {
+std::string settings_text(CLI::App& command, const SettingSources& sources, ShownSettings shown) {
+  const auto options = command.get_options([](CLI::Option* option) { return is_setting(*option); });
   std::string text;
-  for (const CLI::Option* option : command.get_options()) {
-    if (!is_setting(*option)) continue;
-    const std::string& name = option->get_lnames().front();
-    const auto source = sources.find(option);
-    if (source != sources.end()) {
-      text += fmt::format("{} = {}  # {}\n", name, values_text(*option, name), source->second);
-    } else if (const std::string shown = option->get_default_str(); !shown.empty()) {
-      text += fmt::format("{} = {}  # default\n", name, toml_text(shown));
-    } else {
-      text += fmt::format("# {}: not set\n", name);
+  if (shown == ShownSettings::kSet) {
+    for (const CLI::Option* option : options)
+      if (sources.contains(option)) text += value_line(*option, sources.at(option));
+    return text + fmt::format("# {} other settings have their defaults: cairn config show --all\n",
+                              options.size() - static_cast<size_t>(std::ranges::count(text, '\n')));
+  }
+  std::vector<std::string> groups;
+  for (const CLI::Option* option : options)
+    if (std::ranges::find(groups, option->get_group()) == groups.end()) groups.push_back(option->get_group());
+  for (const std::string& group : groups) {
+    text += fmt::format("{}# ---- {} ----\n", text.empty() ? "" : "\n", group);
+    for (const CLI::Option* option : options) {
+      if (option->get_group() != group) continue;
+      text += fmt::format("\n# {}\n", one_line(about_text(*option)));
+      text += sources.contains(option) ? value_line(*option, sources.at(option)) : default_line(*option);
     }
   }
   return text;

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -29,7 +31,12 @@ std::vector<std::string> apply_settings(CLI::App& command, std::span<const Setti
 /// Error: kInvalidArgument with all that is wrong; read_config_file's.
 Result<ConfigFile> configure(CLI::App& command, std::string config_path, SettingSources& sources);
 
-/// The options that have values, or defaults, as a config file, each with where it is from.
-std::string settings_text(CLI::App& command, const SettingSources& sources);
+/// Settings that settings_text has: those that are set, or all of them with what each does.
+enum class ShownSettings : uint8_t { kSet, kAll };
+/// The flag of `cairn config show` that asks for all of them, and is none itself.
+inline constexpr std::string_view kAllSettings = "all";
+/// The settings as a config file, each with where its value is from. With kAll, those that are not set say what holds
+/// instead.
+std::string settings_text(CLI::App& command, const SettingSources& sources, ShownSettings shown);
 
 }  // namespace cairn

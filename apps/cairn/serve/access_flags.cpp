@@ -20,11 +20,10 @@ Result<void> read_certificate(const AccessFlags& flags, net::HttpServer& server)
 }
 
 void warn_of_strangers(const std::string& host, const AccessFlags& flags) {
-  log_warning("listening on {}: EVERYBODY who reaches that address may use this server, and nobody is asked for a key",
-              host);
-  log_warning("if that is not meant: make keys with `cairn key NAME --add-to FILE` and serve with --api-key-file FILE");
+  log_warning("listening on {}: EVERYBODY who can reach that address may use this server, without a key", host);
+  log_warning("to require keys, make them with cairn key NAME --add-to FILE, and start with --api-key-file FILE");
   if (flags.tls_certificate.empty())
-    log_warning("what is asked and answered can be read on the way: --tls-cert and --tls-key encrypt it");
+    log_warning("requests and answers are not encrypted; --tls-cert and --tls-key encrypt them");
 }
 
 }  // namespace
@@ -32,40 +31,47 @@ void warn_of_strangers(const std::string& host, const AccessFlags& flags) {
 void AccessFlags::add_to(CLI::App& command) {
   const std::string group = "Who may ask";
   add_list(command, "--api-key", keys,
-           "Key that requests must show, with commas between several; any of them will do. Other users see it in the "
-           "list of processes: the variable CAIRN_API_KEY and --api-key-file hide it")
+           "Key that requests must send; separate several with commas. Other users of this machine can see it in the "
+           "process list, so CAIRN_API_KEY or --api-key-file is safer (default: none, everybody may ask)")
       ->envname("CAIRN_API_KEY")
       ->group(group);
   command
       .add_option("--api-key-file", key_file,
-                  "File of keys, one a line with its name and what it may do (docs/access.md); `cairn key` makes them; "
-                  "read again on SIGHUP")
+                  "File of keys, one per line with its name and rules; cairn key makes them. SIGHUP reloads it "
+                  "(default: none)")
+      ->type_name("FILE")
       ->envname("CAIRN_API_KEY_FILE")
       ->group(group);
   command
       .add_option("--rate-limit", rate_limit,
-                  "What each address may ask for that shows no valid key, e.g. rpm=60,tpm=20000,concurrent=4: requests "
-                  "and tokens per minute, requests at once (default: no limit)")
+                  "Limit for each address that sends no valid key, e.g. rpm=60,tpm=20000,concurrent=4: requests and "
+                  "tokens per minute, and requests at once (default: no limit)")
       ->check(readable_by(api::parse_rate_limits))
+      ->type_name("LIMITS")
       ->group(group);
   command
       .add_option("--allow-host", allow_hosts,
-                  "Name under which clients and web pages may ask a server on a loopback address, beside localhost and "
-                  "--host (once for each name)")
+                  "Another host name under which a server on a loopback address answers, besides localhost and --host; "
+                  "repeatable (default: none)")
+      ->type_name("NAME")
       ->allow_extra_args(false)
       ->group(group);
   add_list(command, "--cors-origins", cors_origins,
-           "Origins whose web pages may ask, with commas between, beside pages of this machine, apps and browser "
-           "extensions; * in one stands for anything, e.g. https://chat.example,https://*.example")
+           "Origins of web pages that may use this server, besides pages from this machine, apps and browser "
+           "extensions, e.g. https://chat.example,https://*.example; * matches anything (default: none)")
       ->group(group);
   auto* certificate = command
                           .add_option("--tls-cert", tls_certificate,
-                                      "Certificate (PEM, with those that link it to a known one behind it): serves "
-                                      "HTTPS; read again on SIGHUP")
+                                      "Serve HTTPS with this certificate (PEM, followed by its chain); SIGHUP "
+                                      "reloads it (default: none)")
+                          ->type_name("FILE")
                           ->group(group);
-  auto* key = command.add_option("--tls-key", tls_key, "The certificate's key (PEM, without a passphrase)")
-                  ->needs(certificate)
-                  ->group(group);
+  auto* key =
+      command
+          .add_option("--tls-key", tls_key, "Private key of the certificate, PEM without a passphrase (default: none)")
+          ->type_name("FILE")
+          ->needs(certificate)
+          ->group(group);
   certificate->needs(key);
 }
 
@@ -82,7 +88,10 @@ Result<void> AccessFlags::set_up(const std::string& host, api::Service& service,
   server.set_browser_rules({.hosts = allow_hosts, .origins = cors_origins, .any_host = has_keys});
   if (!has_keys && !server.on_loopback()) warn_of_strangers(host, *this);
   if (has_keys && !server.on_loopback() && tls_certificate.empty()) {
-    log_warning("listening on {} without TLS: keys can be read on the way, unless a proxy or a VPN encrypts it", host);
+    log_warning(
+        "listening on {} without TLS: keys can be read on the network, unless a proxy or a VPN encrypts them; see "
+        "--tls-cert",
+        host);
   }
   return {};
 }

@@ -36,12 +36,12 @@ bool has_terminal() {
 }  // namespace
 
 void Reloads::run() const {
-  if (reloads_.empty()) log_info("SIGHUP: this server has nothing to read again");
+  if (reloads_.empty()) log_info("SIGHUP: this server has nothing to reload");
   for (const auto& [what, reload] : reloads_) {
     if (const Result<void> done = reload(); done) {
-      log_info("SIGHUP: read {} again", what);
+      log_info("SIGHUP: reloaded {}", what);
     } else {
-      log_error("SIGHUP: {} could not be read again, and nothing changes: {}", what, done.error().text());
+      log_error("SIGHUP: cannot reload {}; nothing changes: {}", what, done.error().text());
     }
   }
 }
@@ -126,7 +126,7 @@ void ServerLife::stop() {
 
 // The engines end what they answer as cancelled, and each protocol tells its clients in its own form.
 void ServerLife::end_answers() {
-  log_warning("stopping: {} answers in progress are ended after {} s; --drain-seconds gives them more time",
+  log_warning("stopping: {} answers in progress are cut off after {} s; --drain-seconds gives them more time",
               service_.telemetry().in_progress(), drain_.count());
   std::atomic<bool> stopped = false;
   const auto models = registry_.list(loader::kEveryModel);

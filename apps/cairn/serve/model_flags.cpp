@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "config/settings.h"
+#include "help/help_format.h"
+#include "help/value_checks.h"
 #include "sampling_flags.h"
 #include "values.h"
 
@@ -18,7 +20,7 @@ namespace {
 std::vector<std::string> apply_table(const ConfigFile::Model& table, ModelFlags& flags) {
   CLI::App command;
   flags.add_to(command);
-  refuse_meaningless_values(command);
+  refuse_empty_values(command);
   SettingSources sources;
   return apply_settings(command, table.settings, sources);
 }
@@ -34,15 +36,20 @@ void ModelFlags::add_to(CLI::App& command) {
 
 void ModelFlags::add_limits_to(CLI::App& command) {
   loader::LoadOptions& options = load.options;
+  const std::string several = "Several requests at once", cache(kCacheHeading);
   command.add_option("--queue-max", options.engine.queue_max, "Requests that may wait; more are answered 429")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  command.add_option("--parallel", options.sequences, "Whole contexts that the default --kv-bytes holds")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+      ->check(whole_number(1, 1 << 20))
+      ->capture_default_str()
+      ->group(several);
+  command
+      .add_option("--parallel", options.sequences, "Full contexts that fit into the KV cache, if --kv-bytes is not set")
+      ->check(whole_number(1, 1024))
+      ->capture_default_str()
+      ->group(several);
   command.add_option("--parallel-max", options.engine.sequences_max, "Requests that run at once; others wait")
-      ->check(CLI::Range(1, 128))
-      ->capture_default_str();
+      ->check(whole_number(1, 128))
+      ->capture_default_str()
+      ->group(several);
   command
       .add_option_function<std::string>(
           "--step-ms",
@@ -50,33 +57,40 @@ void ModelFlags::add_limits_to(CLI::App& command) {
             options.engine.step.reset();
             if (step_ms != "auto") options.engine.step = std::chrono::milliseconds(std::stoi(step_ms));
           },
-          "What reading prompts may add to the time between two tokens of a running stream; auto: as much as lets a "
-          "prompt take at most 1.6 times as long as alone while that time stays under 200 ms")
-      ->check(CLI::Range(1, 10'000) | CLI::IsMember({"auto"}))
-      ->default_str("auto");
+          "Milliseconds by which reading other prompts may delay each token of a running answer; auto: a prompt takes "
+          "at "
+          "most 1.6 times as long as it would alone, as long as the delay stays below 200 ms")
+      ->check(whole_number_or({"auto"}, 1, 10'000))
+      ->default_str("auto")
+      ->group(several);
   command
       .add_option("--tenant-requests-max", options.engine.tenant_requests_max,
                   "Requests that one API key may have waiting and running; 0: no limit")
-      ->check(CLI::Range(0, 1 << 20))
-      ->capture_default_str();
-  auto* no_cache =
-      command.add_flag("!--no-prefix-cache", options.engine.prefix_cache, "Keep nothing of what was computed");
+      ->check(whole_number(0, 1 << 20))
+      ->capture_default_str()
+      ->group(several);
+  auto* no_cache = command.add_flag("!--no-prefix-cache", options.engine.prefix_cache,
+                                    "Compute every prompt from its beginning, and cache nothing between requests");
+  no_cache->group(cache);
   command
       .add_option("--kv-host-bytes", options.engine.kv_host_bytes,
-                  "Memory for cached keys and values that --kv-bytes has no room for, e.g. 8GiB (default: none)")
-      ->transform(CLI::AsSizeValue(false))
-      ->excludes(no_cache);
+                  "Memory for cached keys and values that do not fit into --kv-bytes, e.g. 8GiB (default: none)")
+      ->transform(byte_size(0))
+      ->excludes(no_cache)
+      ->group(cache);
   add_kv_disk_flags(command, options.kv_disk, no_cache);
 }
 
 void ModelFlags::add_defaults_to(CLI::App& command) {
-  const std::string heading = "For requests that leave it out";
+  const std::string heading = "Defaults for requests that do not set them";
   add_parameter_flags(command, defaults.sampling, heading, ShownDefaults::kAll);
-  command.add_option("-s,--seed", defaults.seed, "Seed of all such requests; -1: another one for each")->group(heading);
+  command.add_option("-s,--seed", defaults.seed, "Seed; -1: a random one for each request (default: -1)")
+      ->check(whole_number(-1, std::numeric_limits<int64_t>::max()))
+      ->group(heading);
   command
       .add_option("-n,--predict,--n-predict,--max-tokens", defaults.predict,
-                  "Tokens of an answer; -1: to the end of the context")
-      ->check(CLI::Range(-1, std::numeric_limits<int32_t>::max()))
+                  "Maximum tokens of an answer; -1: until the context is full (default: -1)")
+      ->check(whole_number(-1, std::numeric_limits<int32_t>::max()))
       ->group(heading);
 }
 

@@ -19,8 +19,7 @@ void notify_service_manager(std::string_view state) {
   address.sun_family = AF_UNIX;
   const size_t length = std::strlen(path);
   if (length >= sizeof address.sun_path) {
-    log_warning(
-        "NOTIFY_SOCKET names a path that is longer than a socket's may be; the service manager is told nothing");
+    log_warning("NOTIFY_SOCKET names a path that is too long for a socket, so the service manager is not notified");
     return;
   }
   std::memcpy(address.sun_path, path, length);
@@ -30,7 +29,7 @@ void notify_service_manager(std::string_view state) {
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length);
   const ssize_t sent =
       ::sendto(descriptor, state.data(), state.size(), MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address), size);
-  if (sent < 0) log_warning("the service manager at {} cannot be told \"{}\": {}", path, state, std::strerror(errno));
+  if (sent < 0) log_warning("cannot tell the service manager at {} \"{}\": {}", path, state, std::strerror(errno));
   ::close(descriptor);
 }
 

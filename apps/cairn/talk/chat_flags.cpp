@@ -7,6 +7,8 @@
 #include <string_view>
 
 #include "base/log.h"
+#include "help/help_format.h"
+#include "help/value_checks.h"
 
 namespace cairn {
 
@@ -20,25 +22,25 @@ bool ChatFlags::shows_stats() const { return stats == "on" || (stats == "auto" &
 
 void ChatFlags::add_to(CLI::App& command) {
   load.add_template_flags(command);
-  command.get_option("--log-level")->description("What is written to standard error (default: warning)");
-  command.add_option("--system", system, "System message");
-  command.add_option("-n,--max-tokens", max_tokens, "Tokens of one answer at most; -1: to the end of the context")
-      ->check(CLI::Range(-1, 1 << 30))
+  command.get_option("--log-level")->description("Least severe messages to log on standard error (default: warning)");
+  command.add_option("--system", system, "System prompt (default: none)");
+  command.add_option("-n,--max-tokens", max_tokens, "Maximum tokens of an answer; -1: until the context is full")
+      ->check(whole_number(-1, 1 << 30))
       ->capture_default_str();
   command
       .add_option("--reasoning-budget", reasoning_budget,
-                  "Tokens of one answer's thinking, which then is closed; 0: it does not think; -1: no limit")
-      ->check(CLI::Range(-1, 1 << 30))
-      ->capture_default_str();
+                  "Maximum tokens of thinking before each answer; 0: no thinking; -1: no limit")
+      ->check(whole_number(-1, 1 << 30))
+      ->capture_default_str()
+      ->group(std::string(kTemplateHeading));
   command
       .add_option("--stats", stats,
-                  "A line after each answer on standard error, with its tokens, their speed and the time: on, off, or "
-                  "auto, on a terminal")
-      ->check(CLI::IsMember({"on", "off", "auto"}))
+                  "Whether to print tokens, speed and time after each answer, on standard error; auto: on a terminal")
+      ->check(one_of({"on", "off", "auto"}))
       ->capture_default_str();
   command.add_flag("--no-history", no_history,
-                   "Messages of this conversation are not kept for later ones, and earlier ones are not recalled "
-                   "(default: cairn/history in $XDG_STATE_HOME or ~/.local/state)");
+                   "Do not keep the messages you type for the Up key, and do not offer earlier ones, which are in "
+                   "cairn/history in $XDG_STATE_HOME or ~/.local/state");
   form.add_to(command);
   sampling.add_to(command, ShownDefaults::kAll);
 }
@@ -58,8 +60,8 @@ Result<void> check_remote_options(const CLI::App& command) {
     if (option->count() == 0 || names.empty() || option->get_group() == kSamplingHeading ||
         std::ranges::find(kSent, names.front()) != kSent.end())
       continue;
-    return fail(Code::kInvalidArgument, "--{} has no effect with --url: it is about a model that is loaded here",
-                names.front());
+    return fail(Code::kInvalidArgument,
+                "--{} has no effect with --url: it is for a model that is loaded here; leave it out", names.front());
   }
   return {};
 }

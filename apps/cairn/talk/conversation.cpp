@@ -196,8 +196,8 @@ Conversation::Next Conversation::take(const terminal::TypedMessage& typed) {
   if (line.kind == LineKind::kMessage) return answer(typed.text);
   const std::string name = typed.text.substr(0, typed.text.find(' '));
   complain(fmt::format("there is no command {}; {}", printable(name),
-                       line.nearest.empty() ? "/help lists them, and with a blank in front it is a message"
-                                            : fmt::format("is it {} that is meant?", line.nearest)));
+                       line.nearest.empty() ? "/help lists them; to send it as a message, begin with a space"
+                                            : fmt::format("did you mean {}?", line.nearest)));
   return Next::kGoOn;
 }
 

@@ -51,7 +51,7 @@ Result<std::unique_ptr<loader::LoadedModel>> load_shown(const LoadFlags& flags) 
 void forget_model_flags(LoadFlags& load) {
   if (!load.chat_template_file.empty() || !load.options.draft_model.empty() || !load.options.lora.empty() ||
       !load.options.model.control_vectors.file.empty())
-    log_warning("--chat-template, --draft, --lora and --steer are about the first model, and are left out from now on");
+    log_warning("--chat-template, --draft, --lora and --steer were for the first model, and are not used from now on");
   load.chat_template_file.clear();
   load.options.draft_model.clear();
   load.options.lora.clear();
@@ -99,13 +99,14 @@ class LocalModel final : public TalkModel {
 
 void warn_of_cut(const FormFlags& form) {
   if (!form.schema_file.empty() || !form.grammar_file.empty() || !form.regex.empty())
-    log_warning("the answer was cut before the form that was asked for is complete");
+    log_warning(
+        "the answer was cut off before it was complete by --json-schema, --grammar or --regex; raise --max-tokens");
 }
 
 std::string note_of(const engine::Finish& finish) {
-  if (finish.reason == engine::FinishReason::kRepetition) return "it repeated itself without end, and was ended";
+  if (finish.reason == engine::FinishReason::kRepetition) return "stopped: it kept repeating itself";
   if (finish.reason != engine::FinishReason::kLength) return "";
-  return finish.context_full ? "cut: the context is full" : "cut at the most tokens";
+  return finish.context_full ? "cut: the context is full" : "cut off at --max-tokens";
 }
 
 AnswerStats stats_of(const engine::Finish& finish, const AnswerDisplay& display) {
@@ -149,7 +150,7 @@ Result<TalkAnswer> LocalModel::answer(const ChatFlags& flags, const ordered_json
       if (events.finish.reason == engine::FinishReason::kError) return std::unexpected(events.finish.error);
       if (events.finish.reason == engine::FinishReason::kLength) warn_of_cut(flags.form);
       if (events.finish.reason == engine::FinishReason::kRepetition)
-        log_warning("the answer repeated itself without end and was ended");
+        log_warning("the answer was stopped because it kept repeating itself; try a higher --temp or --repeat-penalty");
       return TalkAnswer{display.finish(), stats};
     }
     CAIRN_TRY_VOID(flush_output());

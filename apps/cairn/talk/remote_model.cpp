@@ -39,7 +39,8 @@ Result<void> add_reasoning(const ChatFlags& flags, ordered_json& body) {
 
 void warn_of_remote_cut(const FormFlags& form) {
   if (!form.schema_file.empty() || !form.grammar_file.empty() || !form.regex.empty())
-    log_warning("the answer was cut before the form that was asked for is complete");
+    log_warning(
+        "the answer was cut off before it was complete by --json-schema, --grammar or --regex; raise --max-tokens");
 }
 
 /// Reads the events of one answer.
@@ -83,7 +84,7 @@ class RemoteAnswer {
     const ordered_json& choice = choices.front();
     if (member_of(choice, "finish_reason") == "length") {
       warn_of_remote_cut(form_);
-      note_ = "cut at the most tokens";
+      note_ = "cut off at --max-tokens";
     }
     const ordered_json delta = member_of(choice, "delta");
     if (const auto thinking = member_of(delta, "reasoning_content"); thinking.is_string())

@@ -32,15 +32,16 @@ Result<void> add_message(const ordered_json& message, size_t number, Talk& talk)
   const std::string* const role = text_of("role");
   const std::string* const content = text_of("content");
   if (role == nullptr || content == nullptr)
-    return fail(Code::kInvalidArgument, "message {} has no role or no text, with which a conversation here goes on",
-                number);
+    return fail(Code::kInvalidArgument,
+                "message {} has no role or no text, so the conversation cannot be continued here", number);
   if (*role == "system" && number == 1) {
     talk.system = *content;
     return {};
   }
   if (*role != "user" && *role != "assistant")
-    return fail(Code::kInvalidArgument, "message {} is of the role {}; a conversation here has user and assistant",
-                number, printable(*role));
+    return fail(Code::kInvalidArgument,
+                "message {} has the role {}; only conversations of user and assistant can be continued here", number,
+                printable(*role));
   talk.messages.push_back({{"role", *role}, {"content", *content}});
   return {};
 }
@@ -63,7 +64,7 @@ Result<void> save_talk(const std::string& path, const std::string& model, const 
   const fs::path file = expand_home(path);
   std::error_code error;
   if (fs::exists(file, error) && !load_talk(path))
-    return fail(Code::kInvalidArgument, "{} is there already, and is no saved conversation; take another name",
+    return fail(Code::kInvalidArgument, "{} already exists and is not a saved conversation; choose another name",
                 printable(path));
   ordered_json value = ordered_json::object();
   if (!model.empty()) value["model"] = model;
@@ -81,7 +82,8 @@ Result<Talk> load_talk(const std::string& path) {
   const auto value = read_json(text);
   const ordered_json messages = value ? messages_in(*value) : ordered_json();
   if (messages.is_null())
-    return fail(Code::kInvalidArgument, "{} is no saved conversation: that is JSON with a list of messages",
+    return fail(Code::kInvalidArgument,
+                "{} is not a saved conversation, which is JSON with a list of messages; /save writes one",
                 printable(path));
   Talk talk;
   for (size_t i = 0; i < messages.size(); ++i) CAIRN_TRY_VOID(add_message(messages[i], i + 1, talk));

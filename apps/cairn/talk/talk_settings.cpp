@@ -9,7 +9,7 @@
 #include <iterator>
 #include <optional>
 
-#include "base/text/edit_distance.h"
+#include "base/text/nearest.h"
 #include "base/text/printable.h"
 #include "sampling/parameters.h"
 
@@ -22,7 +22,6 @@ constexpr std::string_view kSeed = "seed";
 constexpr std::string_view kMaxTokens = "max_tokens";
 constexpr std::string_view kReasoningBudget = "reasoning_budget";
 constexpr std::string_view kDefault = "default";
-constexpr size_t kSettingBytesMax = 40;  // of a name that is compared
 
 /// "--repeat-penalty" -> "repeat_penalty".
 std::string plain_name(std::string_view flag) {
@@ -54,20 +53,14 @@ const SamplingParameter* find_parameter(const std::string& name) {
   return nullptr;
 }
 
-std::string nearest_setting(std::string_view name) {
-  std::string nearest;
-  size_t least = std::max<size_t>(2, name.size() / 2);
+/// "; did you mean top_k?", or where the names are shown.
+std::string hint(std::string_view name) {
   std::vector<std::string> names = setting_names();
   for (const SamplingParameter& parameter : sampling::sampling_parameters())
     std::ranges::move(names_of_parameter(parameter), std::back_inserter(names));
-  for (const std::string& known : names) {
-    const size_t differs = edit_distance(name.substr(0, kSettingBytesMax), known);
-    if (differs < least) {
-      least = differs;
-      nearest = known;
-    }
-  }
-  return nearest;
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  const std::string meant = did_you_mean(name, known);
+  return meant.empty() ? "; /set and the Tab key show them" : meant;
 }
 
 template <class Number>
@@ -85,7 +78,7 @@ Result<std::string> set_parameter(ChatFlags& flags, const SamplingParameter& par
   }
   const auto number = number_of<double>(value);
   if (!number || !parameter.takes(*number) || (parameter.whole() && *number != std::trunc(*number)))
-    return fail(Code::kInvalidArgument, "{} is {} {}, not {}", parameter.name,
+    return fail(Code::kInvalidArgument, "{} must be {} {}, not {}", parameter.name,
                 parameter.whole() ? "a whole number" : "a number", parameter.range_text(), printable(value));
   flags.sampling.given.set(parameter, *number);
   return fmt::format("{} is {}", parameter.name, parameter.value_text(*number));
@@ -94,10 +87,9 @@ Result<std::string> set_parameter(ChatFlags& flags, const SamplingParameter& par
 Result<std::string> set_limit(int32_t& limit, std::string_view name, std::string_view value) {
   const auto number = value == kDefault ? std::optional(-1) : number_of<int32_t>(value);
   if (!number || *number < -1)
-    return fail(Code::kInvalidArgument, "{} is a whole number from -1 on, which is no limit, not {}", name,
-                printable(value));
+    return fail(Code::kInvalidArgument, "{} takes -1 (no limit) or more, not {}", name, printable(value));
   limit = *number;
-  return limit < 0 ? fmt::format("{} is without a limit", name) : fmt::format("{} is {}", name, limit);
+  return limit < 0 ? fmt::format("{} has no limit", name) : fmt::format("{} is {}", name, limit);
 }
 
 }  // namespace
@@ -115,14 +107,12 @@ Result<std::string> change_setting(ChatFlags& flags, std::string_view name, std:
   if (plain == kSeed) {
     const auto number = number_of<uint64_t>(value);
     if (!number && value != kDefault)
-      return fail(Code::kInvalidArgument, "seed is a whole number, or default: another one each time");
+      return fail(Code::kInvalidArgument, "seed takes a whole number, or default for a random one each time");
     flags.sampling.seed = number;
-    return number ? fmt::format("seed is {}", *number) : std::string("seed is another one each time");
+    return number ? fmt::format("seed is {}", *number) : std::string("seed is random each time");
   }
   if (const SamplingParameter* const parameter = find_parameter(plain)) return set_parameter(flags, *parameter, value);
-  const std::string nearest = nearest_setting(plain);
-  return fail(Code::kNotFound, "there is no setting {}{}{}", printable(name), nearest.empty() ? "" : "; is it ",
-              nearest.empty() ? "; /set and the Tab key show them" : nearest + " that is meant?");
+  return fail(Code::kNotFound, "there is no setting {}{}", printable(name), hint(plain));
 }
 
 std::string settings_text(const ChatFlags& flags) {

@@ -12,6 +12,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+/// What version 1 has for no limit is the largest number of whole pages, 9223372036854771712; no machine has so much.
+constexpr int64_t kNoLimitMin = int64_t{1} << 60;
 
 // The number in a one-line file; `otherwise` if there is no file or a word ("max").
 int64_t read_number(const fs::path& path, int64_t otherwise) {
@@ -36,7 +38,7 @@ void limit_cores(CgroupLimits& limits, double quota, double period) {
 // Sets the memory limit. Pages of files count as used but are reclaimed first when memory is short; a mapped model
 // consists of them.
 void limit_memory(CgroupLimits& limits, int64_t limit, int64_t used, int64_t of_files) {
-  if (limit < 0 || limit == kUnlimited) return;
+  if (limit < 0 || limit >= kNoLimitMin) return;
   const int64_t left = limit - std::max<int64_t>(0, used - of_files);
   limits.memory_bytes_left = std::min(limits.memory_bytes_left, std::max<int64_t>(0, left));
 }

@@ -49,6 +49,13 @@ TEST_F(Cgroup, Version2UsesTheTightestLimitOfTheGroupsAbove) {
   EXPECT_EQ(read_cgroup_limits(root_).memory_bytes_left, 0);
 }
 
+TEST_F(Cgroup, WhatVersion1HasForNoLimitIsNone) {
+  write("proc/self/cgroup", "5:memory:/\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  write("sys/fs/cgroup/memory/memory.usage_in_bytes", "5000\n");
+  EXPECT_EQ(read_cgroup_limits(root_).memory_bytes_left, std::numeric_limits<int64_t>::max());
+}
+
 TEST_F(Cgroup, InAContainerTheTopFolderIsItsGroup) {
   write("proc/self/cgroup", "0::/host/only/path\n");
   write("sys/fs/cgroup/cpu.max", "200000 100000\n");

@@ -18,14 +18,14 @@ export const kParameters: {
   {
     name: 'top_k',
     label: 'Top k',
-    text: "Keeps the k most likely tokens",
+    text: "Keeps only the k most likely tokens",
     whole: true,
     min: 0,
   },
   {
     name: 'top_p',
     label: 'Top p',
-    text: "Keeps the most likely tokens that together have this probability; of 0, the most likely one",
+    text: "Keeps the most likely tokens that together have this probability; 0 keeps only the most likely one",
     whole: false,
     min: 0,
     max: 1,
@@ -41,7 +41,7 @@ export const kParameters: {
   {
     name: 'typical_p',
     label: 'Typical p',
-    text: "Keeps the tokens whose surprise is nearest to the expected one and that together have this probability",
+    text: "Keeps the tokens whose surprise is closest to the expected one, until they together have this probability",
     whole: false,
     min: 0,
     max: 1,
@@ -49,7 +49,7 @@ export const kParameters: {
   {
     name: 'repeat_last_n',
     label: 'Penalties look back (tokens)',
-    text: "How many of the last tokens, of prompt and answer, the three penalties look at",
+    text: "How many of the last tokens, of prompt and answer, the repeat, presence and frequency penalties consider",
     whole: true,
     min: -1,
     max: 65536,
@@ -57,7 +57,7 @@ export const kParameters: {
   {
     name: 'repeat_penalty',
     label: 'Repeat penalty',
-    text: "Above 1 discourages tokens that occurred already",
+    text: "Above 1, discourages tokens that have already occurred",
     whole: false,
     min: 0,
     max: 10,
@@ -65,7 +65,7 @@ export const kParameters: {
   {
     name: 'presence_penalty',
     label: 'Presence penalty',
-    text: "Subtracted from the logit of every token that occurred",
+    text: "Subtracted from the logit of each token that has occurred",
     whole: false,
     min: -2,
     max: 2,
@@ -73,7 +73,7 @@ export const kParameters: {
   {
     name: 'frequency_penalty',
     label: 'Frequency penalty',
-    text: "Subtracted from the logit of a token once per occurrence",
+    text: "Subtracted from the logit of a token for each time it has occurred",
     whole: false,
     min: -2,
     max: 2,
@@ -81,14 +81,14 @@ export const kParameters: {
   {
     name: 'min_keep',
     label: 'Tokens kept at least',
-    text: "Tokens that typical p, top p, min p and XTC leave at least",
+    text: "Minimum number of tokens that typical p, top p, min p and XTC keep",
     whole: true,
     min: 0,
   },
   {
     name: 'top_n_sigma',
     label: 'Top n sigma',
-    text: "Keeps the logits within so many standard deviations of the largest",
+    text: "Keeps the logits within this many standard deviations of the largest",
     whole: false,
     max: 1000,
   },
@@ -103,14 +103,14 @@ export const kParameters: {
   {
     name: 'xtc_threshold',
     label: 'XTC threshold',
-    text: "XTC: a top choice has at least this probability; above 0.5 there is none to drop",
+    text: "XTC: minimum probability of a top choice; above 0.5, none is dropped",
     whole: false,
     min: 0,
   },
   {
     name: 'dynatemp_range',
     label: 'Dynatemp range',
-    text: "How far the temperature may go from the one that was asked for, by the entropy",
+    text: "Dynamic temperature: how far it may move away from the given temperature, depending on the entropy",
     whole: false,
     min: 0,
     max: 1000,
@@ -118,7 +118,7 @@ export const kParameters: {
   {
     name: 'dynatemp_exponent',
     label: 'Dynatemp exponent',
-    text: "The power of the entropy by which it goes",
+    text: "Dynamic temperature: exponent of the entropy",
     whole: false,
     min: 0,
     max: 100,
@@ -126,7 +126,7 @@ export const kParameters: {
   {
     name: 'dry_multiplier',
     label: 'DRY multiplier',
-    text: "DRY: the penalty of a token that would make a repetition longer",
+    text: "DRY: penalty for a token that would extend a repetition",
     whole: false,
     min: 0,
     max: 1000,
@@ -134,7 +134,7 @@ export const kParameters: {
   {
     name: 'dry_base',
     label: 'DRY base',
-    text: "What each further token of the repetition multiplies that with; below 1 is the default",
+    text: "DRY: factor by which each further token of the repetition raises the penalty; below 1, the default is used",
     whole: false,
     min: 1,
     max: 100,
@@ -142,14 +142,14 @@ export const kParameters: {
   {
     name: 'dry_allowed_length',
     label: 'DRY allowed length',
-    text: "Tokens of a repetition that cost nothing",
+    text: "DRY: repetitions of up to this many tokens are not penalised",
     whole: true,
     min: 0,
   },
   {
     name: 'dry_penalty_last_n',
     label: 'DRY looks back (tokens)',
-    text: "How many of the last tokens, of prompt and answer, DRY searches",
+    text: "DRY: how many of the last tokens, of prompt and answer, are searched for repetitions",
     whole: true,
     min: -1,
     max: 65536,
@@ -157,14 +157,14 @@ export const kParameters: {
   {
     name: 'adaptive_target',
     label: 'Adaptive p target',
-    text: "Adaptive-p: the probability that sampled tokens have on average",
+    text: "Adaptive-p: average probability that sampled tokens should have",
     whole: false,
     max: 1,
   },
   {
     name: 'adaptive_decay',
     label: 'Adaptive p decay',
-    text: "How much of that average each further token leaves: it looks back about 1 / (1 - decay) tokens",
+    text: "Adaptive-p: weight of earlier tokens in that average, which covers about the last 1 / (1 - decay) tokens",
     whole: false,
     min: 0,
     max: 0.99,
@@ -172,7 +172,7 @@ export const kParameters: {
   {
     name: 'mirostat',
     label: 'Mirostat version',
-    text: "The version of a truncation in place of all filters that aims at a surprise",
+    text: "Version of Mirostat, which replaces all filters and aims at a constant surprise",
     whole: true,
     min: 0,
     max: 2,
@@ -180,7 +180,7 @@ export const kParameters: {
   {
     name: 'mirostat_tau',
     label: 'Mirostat tau',
-    text: "That surprise, in bits",
+    text: "Mirostat: target surprise, in bits",
     whole: false,
     min: 0,
     max: 100,
@@ -188,7 +188,7 @@ export const kParameters: {
   {
     name: 'mirostat_eta',
     label: 'Mirostat eta',
-    text: "How fast the truncation follows",
+    text: "Mirostat: learning rate",
     whole: false,
     min: 0,
     max: 1,
