@@ -112,7 +112,7 @@ ordered_json to_json(const loader::Proposal& proposal) {
           {"fits", loader::fit_name(proposal.fit)}};
 }
 
-/// GET /v1/models/proposals: models to begin with. The first request waits until the memory's speed is measured.
+/// GET /v1/proposals: models to begin with. The first request waits until the memory's speed is measured.
 Result<void> handle_proposals(Exchange& exchange) {
   int64_t available = available_memory_bytes();
   if (const auto* const models = exchange.service.models())
@@ -178,7 +178,7 @@ std::span<const Endpoint> model_endpoints() {
       {"GET", "/v1/models", kProtocol, kOpenAi, kNeedsNamed, kAnyKey, kWorker, handle_models, try_models},
       {"GET", "/models", kProtocol, kLlamaCpp, kNeedsNamed, kAnyKey, kWorker, handle_models, try_models},
       {"GET", "/v1/models/{id...}", kProtocol, kOpenAi, kNeedsNamed, kAnyKey, kWorker, handle_models, try_models},
-      {"GET", "/v1/models/proposals", kProtocol, kOpenAi, kNeedsStart, kManagingKey, kWorker, handle_proposals},
+      {"GET", "/v1/proposals", kProtocol, kOpenAi, kNeedsStart, kManagingKey, kWorker, handle_proposals},
       {"POST", "/v1/models/load", kProtocol, kOpenAi, kNeedsNamed, kManagingKey, kWorker, handle_load},
       {"POST", "/models/load", kProtocol, kLlamaCpp, kNeedsNamed, kManagingKey, kWorker, handle_load},
       {"POST", "/v1/models/unload", kProtocol, kOpenAi, kNeedsNamed, kManagingKey, kWorker, handle_unload},
