@@ -125,7 +125,7 @@ ordered_json to_json(const loader::Proposal& proposal) {
           {"fits", loader::fit_name(proposal.fit)}};
 }
 
-/// GET /v1/models/proposals: models to begin with. The first request waits until the memory's speed is measured.
+/// GET /v1/proposals: models to begin with. The first request waits until the memory's speed is measured.
 Result<void> handle_proposals(Exchange& exchange) {
   int64_t available = available_memory_bytes();
   if (const auto* const models = exchange.service.models())
@@ -195,7 +195,7 @@ std::span<const Endpoint> model_endpoints() {
       Endpoint{"GET", "/v1/models/{id...}", kProtocol, kOpenAi, kNeedsNamed, kAnyKey, kWorker, handle_models,
                try_models}
           .quiet(),
-      Endpoint{"GET", "/v1/models/proposals", kProtocol, kOpenAi, kNeedsStart, kManagingKey, kWorker, handle_proposals}
+      Endpoint{"GET", "/v1/proposals", kProtocol, kOpenAi, kNeedsStart, kManagingKey, kWorker, handle_proposals}
           .quiet(),
       {"POST", "/v1/models/load", kProtocol, kOpenAi, kNeedsNamed, kManagingKey, kWorker, handle_load},
       {"POST", "/models/load", kProtocol, kLlamaCpp, kNeedsNamed, kManagingKey, kWorker, handle_load},

@@ -17,7 +17,7 @@ constexpr int64_t kEnough = int64_t{1} << 60;
 /// Tables of which a token has one row.
 constexpr std::array<std::string_view, 4> kTables = {"token_embd", "per_layer_token_embd", "position_embd",
                                                      "engram_embd"};
-/// Of files that hold more than the model that writes: images' parts and drafting heads.
+/// Parts that some files hold beside the model that writes: what reads images, and drafting heads.
 constexpr std::array<std::string_view, 3> kOtherParts = {"v.", "mm.", "mtp."};
 
 std::string key_of(const gguf::Metadata& metadata, std::string_view name) {

@@ -17,7 +17,7 @@ inline constexpr int64_t kComfortBytes = int64_t{2} << 30;
 enum class Fit { kYes, kTight, kNo };
 /// "yes", "tight", "no".
 std::string_view fit_name(Fit fit);
-/// Of a model that takes so much in all. Tight: less than kComfortBytes stay free.
+/// Tells it of a model that takes so much in all. Tight: less than kComfortBytes stay free.
 Fit fit_of(int64_t model_bytes, int64_t available_bytes);
 /// What is missing to fit at all; 0: nothing.
 int64_t missing_bytes(int64_t model_bytes, int64_t available_bytes);

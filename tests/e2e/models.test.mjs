@@ -104,7 +104,7 @@ test('a server without a model proposes some, and serves what is put there at on
   const server = await serve(null, ['--models', place, '--own-models', '--memory', '6GiB']);
   try {
     await logged(server, /there are no models yet[^]*cairn pull \S+ +# [\d.]+ \wiB[^]*serving 0 models on[^]*open http\S+ in a browser/);
-    const response = await fetch(`${server.url}/v1/models/proposals`);
+    const response = await fetch(`${server.url}/v1/proposals`);
     assert.equal(response.status, 200);
     const { data, ...facts } = await response.json();
     assert.equal(facts.object, 'list');
@@ -116,7 +116,7 @@ test('a server without a model proposes some, and serves what is put there at on
       assert.ok(model.memory_bytes <= facts.available_bytes && model.size_bytes > 1e8);
       assert.equal(model.tokens_per_second > 0, facts.bandwidth_bytes_per_second > 0);
     }
-    const again = await (await fetch(`${server.url}/v1/models/proposals`)).json();
+    const again = await (await fetch(`${server.url}/v1/proposals`)).json();
     assert.equal(again.bandwidth_bytes_per_second, facts.bandwidth_bytes_per_second);
     fs.symlinkSync(story, path.join(place, 'late.gguf'));
     await eventually('the new model is not listed', async () => (await stateOf(server, 'late')) === 'unloaded');

@@ -71,7 +71,7 @@ export function FirstModel() {
   const [offer, setOffer] = useState<Proposals | null>(null);
   const [problem, setProblem] = useState('');
   useEffect(() => {
-    getJson<Proposals>('v1/models/proposals').then(setOffer, (error: Error) => {
+    getJson<Proposals>('v1/proposals').then(setOffer, (error: Error) => {
       const forbidden = error instanceof RequestError && error.status === 403;
       setProblem(forbidden ? 'Your key may not get models: ask whoever runs this server.' : error.message);
     });
