@@ -222,17 +222,7 @@ void check_model(Findings& findings, const std::filesystem::path& path) {
   }
 }
 
-/// The models that cairn list shows, which are not opened.
-void check_catalog(Findings& findings) {
-  const CatalogFlags catalog;
-  const size_t models = catalog.scan().models.size();
-  if (models == 0) return findings.could_be_better("models", "none yet: " + catalog.how_to_add());
-  findings.well("models",
-                fmt::format("{} on this machine; cairn list shows them, cairn doctor FILE checks one", models));
-}
-
 void check_models(Findings& findings, const DoctorFlags& flags) {
-  if (flags.model.empty() && flags.folders.empty()) return check_catalog(findings);
   if (!flags.model.empty()) {
     const auto path = find_model_file(flags.model);
     path ? check_model(findings, *path) : findings.broken("model", path.error().text());
@@ -262,8 +252,10 @@ void check_models(Findings& findings, const DoctorFlags& flags) {
 void check_catalog(Findings& findings) {
   const size_t models = CatalogFlags().scan().models.size();
   if (models > 0)
-    return findings.well("models", fmt::format("{} on this machine; cairn list shows whether they fit", models));
-  findings.could_be_better("models", "there are none yet; these fit this machine:");
+    return findings.well(
+        "models",
+        fmt::format("{} on this machine; cairn list shows whether they fit, cairn doctor NAME checks one", models));
+  findings.could_be_better("models", "none yet; these fit this machine:");
   print("{}", FirstModels().text("run"));
 }
 
