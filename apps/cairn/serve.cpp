@@ -450,10 +450,11 @@ std::shared_ptr<ServeFlags> add_options(CLI::App* command) {
            "none)")
       ->group(models);
   command
-      ->add_option("-m,--model-file,MODEL", flags->files,
-                   "GGUF files (of a split model, any part). One file is loaded at once. Of several files, or of none, "
-                   "which serves everything that cairn list shows, each model is loaded when it is first used "
-                   "(default: none)")
+      ->add_option(
+          "-m,--model-file,MODEL", flags->files,
+          "GGUF files (of a split model, any part). A single file is loaded at startup. Of several files, or of none, "
+          "which serves everything that cairn list shows, each model is loaded when it is first used (default: "
+          "none)")
       ->type_name("FILE")
       ->group(models);
   flags->catalog.add_to(*command);
