@@ -162,8 +162,7 @@ void check_gpus(Findings& findings) {
 void check_limits(Findings& findings) {
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);
-  const std::string text =
-      fmt::format("this program may open {} files, and raise that to {}", files.rlim_cur, files.rlim_max);
+  const std::string text = fmt::format("this program may open {} files", files.rlim_max);
   if (files.rlim_max < kFilesWanted) {
     findings.could_be_better("files",
                              fmt::format("{}: a busy server needs up to {}; raise ulimit -Hn", text, kFilesWanted));

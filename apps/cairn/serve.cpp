@@ -456,9 +456,9 @@ std::shared_ptr<ServeFlags> add_options(CLI::App* command) {
   auto* files =
       command
           ->add_option("-m,--model-file,MODEL", flags->files,
-                       "GGUF files (of a split model, any part) or names that cairn list shows. One model is loaded at "
-                       "once. Of several, or of none, which serves everything that cairn list shows, each is loaded "
-                       "when it is first used (default: none)")
+                       "GGUF files (of a split model, any part) or names that cairn list shows. A single model is "
+                       "loaded at startup. Of several, or of none, which serves everything that cairn list shows, each "
+                       "is loaded when it is first used (default: none)")
           ->type_name("FILE")
           ->group(models);
   add_hugging_face_flag(*command, flags->hugging_face)->excludes(files)->group(models);
