@@ -137,7 +137,8 @@ constexpr std::string_view kProbes[] = {R"("x")",      R"("")",       "0",
                                         "16",          "-1",          "true",
                                         "false",       "{}",          "[]",
                                         R"(["x"])",    R"(["text"])", R"({"type": "text"})",
-                                        R"({"a": 1})", R"("auto")",   R"("standard")"};
+                                        R"({"a": 1})", R"("auto")",   R"("standard")",
+                                        R"("float")",  R"("right")"};
 
 /// What becomes of values of the field, as the parser does it.
 struct Outcomes {
