@@ -55,13 +55,14 @@ std::vector<std::string_view> nearest(std::string_view word, std::span<const std
   return names;
 }
 
-std::string did_you_mean(std::string_view word, std::span<const std::string_view> known, size_t most) {
+std::string did_you_mean(std::string_view word, std::span<const std::string_view> known, size_t most,
+                         std::string_view in_front) {
   const std::vector<std::string_view> names = nearest(word, known, most);
   if (names.empty()) return {};
   std::string hint = "; did you mean ";
   for (size_t i = 0; i < names.size(); ++i) {
     if (i > 0) hint += i + 1 == names.size() ? " or " : ", ";
-    hint += printable(names[i], kNearestBytesMax);
+    hint.append(in_front).append(printable(names[i], kNearestBytesMax));
   }
   return hint + "?";
 }

@@ -19,7 +19,7 @@ TEST(Nearest, FindsNamesThatDifferByFewLetters) {
   EXPECT_EQ(nearest("srve", kCommands, 3), Names{"serve"});
   EXPECT_EQ(nearest("sevre", kCommands, 3), Names{"serve"}) << "neighbours that were swapped are one edit";
   EXPECT_EQ(nearest("perplxeitys", kCommands, 3), Names{"perplexity"});
-  EXPECT_EQ(nearest("caht", kCommands, 3), (Names{"chat", "cache"})) << "the likeliest first";
+  EXPECT_EQ(nearest("caht", kCommands, 3), (Names{"chat", "cache"})) << "the most likely first";
   EXPECT_EQ(nearest("rn", kCommands, 3), (Names{"run", "rm"})) << "equally near: in the order of the list";
 }
 
@@ -59,6 +59,7 @@ TEST(Nearest, LongNamesAreComparedByTheirBeginning) {
 TEST(Nearest, AHintIsASentenceOfBoundedLength) {
   EXPECT_EQ(did_you_mean("srve", kCommands), "; did you mean serve?");
   EXPECT_EQ(did_you_mean("rn", kCommands), "; did you mean run or rm?");
+  EXPECT_EQ(did_you_mean("rn", kCommands, 1, "cairn "), "; did you mean cairn run?");
   EXPECT_EQ(did_you_mean("nonsense", kCommands), "");
   constexpr std::array<std::string_view, 4> kNames = {"aaaa", "aaab", "aaac", "aaad"};
   EXPECT_EQ(did_you_mean("aaae", kNames), "; did you mean aaaa, aaab or aaac?");
