@@ -53,7 +53,7 @@ struct LoadFlags {
   Result<LoadFlags> found(const ModelSearch& search = {}) const;
   /// Errors: --chat-template or --chat-template-kwargs cannot be read.
   Result<loader::LoadOptions> load_options() const;
-  /// Of what found() returns.
+  /// Loads the model of what found() returned.
   Result<std::unique_ptr<loader::LoadedModel>> load() const;
   /// The same without an engine. `file` is open as `model`, a decoder, and outlives what is returned. `sizes` are
   /// `options.model` with the sizes of the steps that a verb without an engine runs, for so many sequences. Errors:

@@ -81,12 +81,12 @@ class Search {
     names_.clear();
     for (const CatalogModel& model : models_) names_.push_back({model.name, model.aliases, model.kind});
   }
-  /// By a whole name: the list's, or a hub's.
+  /// The model whose whole name it is, in the list's words or in a hub's.
   Result<const CatalogModel*> find_whole() const;
   /// A model of the list by its file's name, "NAME.gguf".
   const CatalogModel* find_by_file_name() const;
   Result<std::optional<CatalogModel>> find_pulled();
-  /// By a part of its name.
+  /// The model whose name begins so, or contains it.
   Result<const CatalogModel*> find_part() const;
   Result<CatalogModel> pull();
   /// The model of the list with that file, or what the file itself says.

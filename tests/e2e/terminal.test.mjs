@@ -286,6 +286,17 @@ test('a server that is not there, or wants a key, is told of before the first me
   await keyed.stop();
 });
 
+test('chat alone begins with the server that it has found and its model, and with --url as well', async () => {
+  const server = await serve(story, ['-t', '1']);
+  for (const [args, env] of [[['chat'], { CAIRN_PORT: String(server.port) }], [['chat', '--url', server.url], {}]]) {
+    const terminal = new Terminal([...args, '-n', '4'], { env: { XDG_STATE_HOME: path.join(folder, 'found'), ...env } });
+    await terminal.until(/stories260K-f32 of http:\/\/127\.0\.0\.1:\d+[^]*Type a message[^]*> /);
+    await ask(terminal, 'Once\r', /4 tokens · [^]*> /);
+    await leave(terminal);
+  }
+  await server.stop();
+});
+
 test('a local model: one line about it, no log, and commands that change, repeat, save and load', async () => {
   const saved = path.join(folder, 'talk.json');
   const env = { XDG_STATE_HOME: path.join(folder, 'local'), XDG_DATA_HOME: path.join(folder, 'data') };
