@@ -371,7 +371,7 @@ Result<std::string> read_whole_input() {
   pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
   if (::isatty(STDERR_FILENO) == 1 && ::poll(&input, 1, kSilentMilliseconds) == 0)
     show_aside("waiting for the end of standard input, which is part of the message (</dev/null: none)");
-  CAIRN_TRY(const std::string bytes, read_standard_input("standard input"));
+  CAIRN_TRY(const std::string bytes, read_standard_input("the message"));
   std::string text;
   text.reserve(bytes.size());
   for (size_t i = 0; i < bytes.size(); ++i) {
