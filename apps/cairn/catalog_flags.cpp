@@ -44,8 +44,7 @@ void CatalogFlags::add_to(CLI::App& command) {
 
 std::string CatalogFlags::how_to_add() const {
   const std::string own = models_folder();
-  const std::string pull = "get one with cairn pull qwen3:4b";
-  return own.empty() ? pull + ", or name their folder with --models FOLDER" : pull + ", or put GGUF files into " + own;
+  return own.empty() ? "name their folder with --models FOLDER" : "put GGUF files into " + own;
 }
 
 loader::Catalog CatalogFlags::scan() const {

@@ -181,6 +181,6 @@ test('cairn config show has what is set; --all has everything, and what holds wh
 
 test('a machine without models is told how to get one', () => {
   const env = { ...process.env, HOME: folder, XDG_DATA_HOME: path.join(folder, 'data'), XDG_CACHE_HOME: path.join(folder, 'cache'), HF_HOME: folder, OLLAMA_MODELS: folder };
-  assert.match(cairn(['doctor', '--port', '0'], { env }).stdout, /^warn +models +none yet: get one with cairn pull qwen3:4b/m);
-  assert.match(cairn(['list'], { env }).stdout, /cairn pull qwen3:4b/);
+  assert.match(cairn(['doctor', '--port', '0'], { env }).stdout, /^warn +models +none yet; these fit this machine:\n {2}cairn run \S+ +# /m);
+  assert.match(cairn(['list'], { env }).stdout, /There are no models yet: put GGUF files into .*\n {2}cairn run \S+ +# /);
 });

@@ -261,7 +261,7 @@ test('usage says what was written to the cache, and where the rest came from', a
     assert.match(metrics, new RegExp(`^cairn_kv_disk_${name} [1-9]`, 'm'));
   }
   await second.stop();
-  assert.match(second.log(), new RegExp(`, ${timings.disk_n} from the disk, first`));
+  assert.match(second.log(), new RegExp(` cached, ${timings.disk_n} from the disk\\) answer \\d+, \\w+, first`));
 });
 
 // How often a value of the first list is larger than one of the second: 0.5 if nothing tells them apart.
