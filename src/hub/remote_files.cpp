@@ -240,18 +240,17 @@ Result<Choice> choose_by_memory(const ModelName& name, std::vector<Candidate> ca
   };
   for (Candidate& candidate : candidates) {
     if (candidate.bytes() > memory_bytes / 2) continue;
-    return chosen(std::move(candidate),
-                  fmt::format("{} ({}) is taken {}: the best that takes at most half of the {} of memory here; say "
-                              "another one behind a colon, {}/{}:Q4_K_M",
-                              shown(candidate), bytes_text(candidate.bytes()), of, bytes_text(memory_bytes), name.owner,
-                              name.model));
+    std::string reason = fmt::format(
+        "{} ({}) is taken {}: the best that takes at most half of the {} of memory here; say another one behind a "
+        "colon, {}/{}:Q4_K_M",
+        shown(candidate), bytes_text(candidate.bytes()), of, bytes_text(memory_bytes), name.owner, name.model);
+    return chosen(std::move(candidate), std::move(reason));
   }
   Candidate& smallest = *std::ranges::min_element(candidates, {}, &Candidate::bytes);
   if (smallest.bytes() <= memory_bytes) {
-    return chosen(std::move(smallest),
-                  fmt::format("{} ({}) is taken {}: the smallest, with more than half of the {} of "
-                              "memory here",
-                              shown(smallest), bytes_text(smallest.bytes()), of, bytes_text(memory_bytes)));
+    std::string reason = fmt::format("{} ({}) is taken {}: the smallest, with more than half of the {} of memory here",
+                                     shown(smallest), bytes_text(smallest.bytes()), of, bytes_text(memory_bytes));
+    return chosen(std::move(smallest), std::move(reason));
   }
   return fail(Code::kOutOfMemory,
               "none {} fits into the {} of memory here: the smallest, {}, takes {}; to get one all the same, say it: "

@@ -72,6 +72,8 @@ Result<ListenAddress> parse_listen_address(std::string_view text) {
     }
     return address;
   }
+  if (text.find_first_of("[]") != std::string_view::npos)
+    return fail(Code::kInvalidArgument, "{} has a bracket; brackets are for IPv6 addresses, such as [::1]:8080", shown);
   const size_t colon = text.find(':');
   if (colon == std::string_view::npos) return ListenAddress{.host = std::string(text)};
   if (text.find(':', colon + 1) != std::string_view::npos) {
