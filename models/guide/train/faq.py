@@ -41,7 +41,7 @@ def _shown(answer: str) -> str:
 def _help(program: str) -> str:
     commands = [[], ["serve"], ["chat"], ["generate"], ["inspect"], ["quantize"], ["logits"], ["tokenize"], ["render"],
                 ["bench"], ["bench", "model"], ["bench", "serve"]]
-    return "\n".join(subprocess.run([program, *command, "--help"], capture_output=True, text=True, check=True).stdout for command in commands)
+    return "\n".join(subprocess.run([program, *command, "--help-all"], capture_output=True, text=True, check=True).stdout for command in commands)
 
 
 def stale(program: str) -> list[str]:
