@@ -39,7 +39,7 @@ Result<char> pressed_key() {
 std::string speed_text(double tokens_per_second) {
   if (tokens_per_second <= 0) return "";
   if (tokens_per_second < 1) return "less than 1 token/s";
-  return fmt::format("about {:.0f} tokens/s", tokens_per_second);
+  return fmt::format("about {:.0f} token{}/s", tokens_per_second, tokens_per_second < 1.5 ? "" : "s");
 }
 
 FirstModels::FirstModels(int64_t memory_max)

@@ -169,7 +169,7 @@ test('keys of a config have few parts, and what is large is read or refused at o
 test('no hint names an empty folder', () => {
   const env = { ...process.env };
   for (const name of ['HOME', 'XDG_DATA_HOME']) delete env[name];
-  assert.match(cairn(['list', '--own-models'], { env }).stdout, /no models yet: get one with cairn pull qwen3:4b, or name their folder with --models FOLDER/);
+  assert.match(cairn(['list', '--own-models'], { env }).stdout, /no models yet: name their folder with --models FOLDER, or get one/);
 });
 
 const over = (socketPath, options = {}) => new Promise((resolve, reject) => {
