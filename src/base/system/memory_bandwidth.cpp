@@ -43,7 +43,10 @@ void end_forgetting() {}
 class Buffer {
  public:
   explicit Buffer(size_t bytes)
-      : data_(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)), bytes_(bytes) {}
+      : data_(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)), bytes_(bytes) {
+    // Large pages, where there are any: otherwise translating addresses takes half of the time.
+    if (data_ != MAP_FAILED) ::madvise(data_, bytes_, MADV_HUGEPAGE);
+  }
   ~Buffer() {
     if (data_ != MAP_FAILED) ::munmap(data_, bytes_);
   }
@@ -74,12 +77,21 @@ void forget(std::span<const uint64_t> words) {
   end_forgetting();
 }
 
-/// Several sums, so that none waits for another.
+/// Several sums, so that none waits for another, and lines that are asked for before they are needed, as the kernels
+/// do.
 uint64_t sum_of(std::span<const uint64_t> words) {
   constexpr size_t kSums = 8;
+  constexpr size_t kPrefetchWords = 512;
   uint64_t sums[kSums] = {};
-  for (size_t i = 0; i + kSums <= words.size(); i += kSums)
+  const auto add = [&](size_t i) {
     for (size_t k = 0; k < kSums; ++k) sums[k] += words[i + k];
+  };
+  size_t i = 0;
+  for (; i + kSums + kPrefetchWords <= words.size(); i += kSums) {
+    __builtin_prefetch(words.data() + i + kPrefetchWords);
+    add(i);
+  }
+  for (; i + kSums <= words.size(); i += kSums) add(i);
   uint64_t all = 0;
   for (const uint64_t sum : sums) all += sum;
   return all;
