@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/text/utf8.h"
 #include "net/unix_socket.h"
 
 namespace cairn::net {
@@ -42,6 +43,7 @@ TEST(ListenAddress, WhatIsNoneIsRefusedByName) {
     EXPECT_THAT(read(text), testing::StartsWith("error: " + text)) << text;
   EXPECT_THAT(read("unix:"), HasSubstr("path is empty"));
   EXPECT_THAT(read("unix:/" + std::string(kSocketPathMax, 'x')), HasSubstr("bytes and the system takes"));
+  EXPECT_TRUE(utf8_valid(read("unix:/" + std::string(kSocketPathMax, '\xdf')))) << "no byte of it is told as it is";
 }
 
 TEST(ListenAddress, HasBracketsInUrls) {

@@ -9,6 +9,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/text/printable.h"
+
 namespace cairn::net {
 namespace {
 
@@ -65,7 +67,7 @@ Result<void> check_socket_path(const std::string& path) {
     return fail(Code::kInvalidArgument,
                 "the socket's path has {} bytes and the system takes {} at most: choose a shorter one, or one relative "
                 "to the working folder ({})",
-                path.size(), kSocketPathMax, path);
+                path.size(), kSocketPathMax, printable(path, kEchoBytesMax));
   }
   return {};
 }
