@@ -43,7 +43,7 @@ void check(const net::ListenAddress& address) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  constexpr size_t kMessageBytesMax = 1'000;
+  constexpr size_t kMessageBytesMax = 2'000;  // two texts of kEchoBytesMax, of which every byte is escaped
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto address = net::parse_listen_address(text);
   if (address) {
