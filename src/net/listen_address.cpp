@@ -14,6 +14,7 @@ namespace {
 constexpr std::string_view kUnixScheme = "unix:";
 
 bool is_ipv6(std::string_view text) {
+  if (text.find_first_of("[]") != std::string_view::npos) return false;  // in its zone
   const std::string address(without_zone(text));
   in6_addr parsed{};
   return address.size() + 1 != text.size() && ::inet_pton(AF_INET6, address.c_str(), &parsed) == 1;

@@ -37,9 +37,27 @@ TEST(ListenAddress, IsReadInEveryForm) {
 
 TEST(ListenAddress, WhatIsNoneIsRefusedByName) {
   EXPECT_EQ(read(""), "error: is empty");
-  for (const std::string text :
-       {"[::1", "[::1]8080", "]808$0", "box[1]", "box]:80", "[127.0.0.1]", "[]", "[::1]:", "[::1]:x", "[::1]:65536",
-        "box:", "box:-1", "box:80 ", ":8080", "1:2:3", "http://127.0.0.1:8080", "fe80::1%", "[fe80::1%]", "bo x"})
+  for (const std::string text : {"[::1",
+                                 "[::1]8080",
+                                 "]808$0",
+                                 "box[1]",
+                                 "box]:80",
+                                 "[127.0.0.1]",
+                                 "[]",
+                                 "[::1]:",
+                                 "[::1]:x",
+                                 "[::1]:65536",
+                                 "box:",
+                                 "box:-1",
+                                 "box:80 ",
+                                 ":8080",
+                                 "1:2:3",
+                                 "http://127.0.0.1:8080",
+                                 "fe80::1%",
+                                 "[fe80::1%]",
+                                 "[fe80::1%[e]:80",
+                                 "fe80::1%]",
+                                 "bo x"})
     EXPECT_THAT(read(text), testing::StartsWith("error: " + text)) << text;
   EXPECT_THAT(read("unix:"), HasSubstr("path is empty"));
   EXPECT_THAT(read("unix:/" + std::string(kSocketPathMax, 'x')), HasSubstr("bytes and the system takes"));
