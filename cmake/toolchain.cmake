@@ -7,6 +7,11 @@ set(CMAKE_CXX_FLAGS_DEV "-O1 -g1 -fno-omit-frame-pointer")
 # Without line numbers, which nothing here reads: for a profile or a debugger, configure with -DCMAKE_CXX_FLAGS=-g1.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
+# The same objects go into the program and into libcairn, which exports the names of its C interface alone.
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+
 # -ffp-contract=off: whether a*b+c is fused must not depend on how a loop was inlined, or the same request could give
 # other bytes in another batch. Kernels ask for fused multiply-adds by name.
 add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wnon-virtual-dtor;-Woverloaded-virtual>"
