@@ -7,10 +7,13 @@ set(CMAKE_CXX_FLAGS_DEV "-O1 -g1 -fno-omit-frame-pointer")
 # Without line numbers, which nothing here reads: for a profile or a debugger, configure with -DCMAKE_CXX_FLAGS=-g1.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
-# The same objects go into the program and into libcairn, which exports the names of its C interface alone.
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-set(CMAKE_CXX_VISIBILITY_PRESET hidden)
-set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+# The same objects go into the program and into libcairn, which exports the names of its C interface alone. With sanitizers
+# the library is an archive.
+if(NOT CAIRN_SANITIZE AND NOT CAIRN_KERNELS_ONLY)
+  set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+  set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+  set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+endif()
 
 # -ffp-contract=off: whether a*b+c is fused must not depend on how a loop was inlined, or the same request could give
 # other bytes in another batch. Kernels ask for fused multiply-adds by name.
