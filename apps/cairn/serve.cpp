@@ -150,7 +150,8 @@ std::vector<std::string> table_names(const loader::CatalogModel& model) {
 /// The model as the flags and the config file's table say.
 Result<loader::ServedModel> served_model(loader::CatalogModel model, const ServeFlags& flags, const ConfigFile& config,
                                          api::Service& service) {
-  CAIRN_TRY(const ModelFlags own, flags_of_model(config, table_names(model), flags));
+  CAIRN_TRY(ModelFlags own, flags_of_model(config, table_names(model), flags));
+  CAIRN_TRY_VOID(own.load.find_companions(flags.catalog.folder));
   CAIRN_TRY(loader::LoadOptions options, own.load.load_options());
   api::GenerationDefaults defaults = own.defaults;
   if (model.made != nullptr) {
