@@ -58,7 +58,7 @@ async function chat({ state = path.join(folder, `state-${++runs}`), args = [], a
 // Types a message and waits for its answer and the next prompt.
 async function ask(terminal, typed, pattern = /ok[^]*?> /) {
   terminal.type(typed);
-  await terminal.until(pattern);
+  return terminal.until(pattern);
 }
 async function leave(terminal) {
   terminal.type('/exit\r');
@@ -350,6 +350,15 @@ test('a local model: one line about it, no log, and commands that change, repeat
   assert.equal(fs.statSync(saved).mode & 0o777, 0o600);
   // Both answers at temperature 0 are the same text, which is the saved one.
   assert.ok(terminal.seen.split(messages[2].content.trim().split('\n')[0]).length > 2);
+});
+
+test('a local model says how far it has read a prompt, too', async () => {
+  // Slow enough to wait for: kernels without vectors, on one thread.
+  const terminal = new Terminal(['chat', guide, '--isa', 'generic', '-t', '1', '-n', '2', '--no-history']);
+  await terminal.until(/Type a message[^]*> /);
+  const [, read, of] = await ask(terminal, `${'The ferry leaves at nine. '.repeat(40)}\r`, /\r\x1b\[Kreading ([\d,]+) of ([\d,]+) tokens[^\n]*\r\x1b\[K[^]*2 tokens · [^]*> /);
+  assert.ok(Number(read) < Number(of) && Number(of) > 400, `${read} of ${of}`);
+  await leave(terminal);
 });
 
 const echo = path.join(folder, 'echo.jinja');
