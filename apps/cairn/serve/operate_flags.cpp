@@ -20,7 +20,7 @@ void OperateFlags::add_to(CLI::App& command) {
       ->group(group);
   command
       .add_flag("--log-requests,!--no-log-requests", log_requests,
-                "Log a line for each request, when it is finished, or none")
+                "Log a line for each request when it is finished")
       ->default_str("true")
       ->group(group);
   command

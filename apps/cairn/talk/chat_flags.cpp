@@ -38,10 +38,10 @@ void ChatFlags::add_to(CLI::App& command) {
                   "Whether to print tokens, speed and time after each answer, on standard error; auto: on a terminal")
       ->check(one_of({"on", "off", "auto"}))
       ->capture_default_str();
-  command.add_option("--load", saved, "Conversation to go on with, from a file that /save has written (default: none)")
+  command.add_option("--load", saved, "Saved conversation to continue: a file that /save wrote (default: none)")
       ->type_name("FILE");
   command.add_flag("--no-history", no_history,
-                   "Do not keep the messages you type for the Up key, and do not offer earlier ones, which are in "
+                   "Neither store the messages you type nor recall earlier ones with the Up key; they are stored in "
                    "cairn/history in $XDG_STATE_HOME or ~/.local/state");
   form.add_to(command);
   sampling.add_to(command, ShownDefaults::kAll);
