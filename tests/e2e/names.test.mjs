@@ -133,7 +133,8 @@ test('a name that is nobody\'s says which ones are near and what to do next', as
   await fails(['run'], /MODEL is required/);
 });
 
-test('--draft and --lora take names, too: of models, and of files in the folder that are none', async () => {
+test('--draft and --lora take names, too: of models, and of files in the folder that are none', async (t) => {
+  t.after(() => { for (const part of ['adapters', 'huggingface.co/acme/Tone-GGUF']) fs.rmSync(at(part), { recursive: true, force: true }); });
   const generate = ['generate', 'stories', '-p', 'Once', '-q', ...greedy];
   const plain = (await works(generate)).stdout;
   const head = put(storyAdapter('tone.gguf', 7), 'adapters/tone.gguf');
@@ -154,7 +155,6 @@ test('--draft and --lora take names, too: of models, and of files in the folder 
   assert.equal(`${(await reply.json()).content}\n`, adapted);
   assert.equal(data.length, 1);
   await server.stop();
-  for (const part of ['adapters', 'huggingface.co/acme/Tone-GGUF']) fs.rmSync(at(part), { recursive: true });
 });
 
 test('a model that was made of another runs as it was made, and where it cannot it is refused by its name', async () => {
