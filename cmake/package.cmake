@@ -8,6 +8,7 @@ if(CAIRN_STATIC)
 else()
   install(FILES packaging/copyright DESTINATION "${papers}")
   install(FILES examples/systemd/cairn.service DESTINATION lib/systemd/system)
+  install(FILES examples/systemd/user/cairn.service DESTINATION lib/systemd/user)
 endif()
 install(TARGETS cairn RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(FILES models/guide/guide.gguf DESTINATION "${CMAKE_INSTALL_DATADIR}/cairn")  # `cairn chat` without a file
@@ -37,7 +38,7 @@ kernels of its own, and answers many clients at once.
 .
 It speaks the protocols of OpenAI (chat, completions, Responses, embeddings),
 Anthropic, Ollama and llama.cpp's server, and has a page for browsers.
-The package has a systemd unit, which is not started by itself, and a small
+The package has systemd units, which are not started by themselves, and a small
 demonstration model: try `cairn chat`.")
   set(CPACK_DEBIAN_PACKAGE_SECTION net)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)  # what the program is linked with, by dpkg-shlibdeps

@@ -19,6 +19,7 @@
 #include "talk/conversation.h"
 #include "talk/local_model.h"
 #include "talk/remote_model.h"
+#include "talk/saved_talk.h"
 
 namespace cairn {
 namespace {
@@ -81,6 +82,7 @@ Result<void> chat_alone(const ChatFlags& flags, bool asks_server, int& exit_code
 
 /// `asks_server`: no flag is about a model that is loaded here.
 Result<void> talk(const ChatFlags& flags, bool asks_server, int& exit_code) {
+  CAIRN_TRY_VOID(begin_talk(flags.saved, flags.system));  // what is wrong is told before a model is loaded
   if (!flags.url.empty()) return chat_with_server(flags, exit_code);
   if (flags.load.model.empty() && flags.hugging_face.empty()) return chat_alone(flags, asks_server, exit_code);
   CAIRN_TRY(const auto model, load_asked_model(flags, {.made = true}));
@@ -106,6 +108,7 @@ Result<std::string> only_message(const ChatFlags& flags) {
 }
 
 Result<void> run(const ChatFlags& flags, int& exit_code) {
+  CAIRN_TRY_VOID(begin_talk(flags.saved, flags.system));
   CAIRN_TRY(const std::string message, only_message(flags));
   CAIRN_TRY(const auto model, load_asked_model(flags, {.folder = flags.models, .pull = true, .made = true}));
   catch_interrupts();

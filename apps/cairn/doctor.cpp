@@ -122,7 +122,7 @@ void check_memory(Findings& findings) {
 
 /// How fast memory is, and what that and the free memory let run on the processor.
 void check_classes(Findings& findings) {
-  const int64_t bandwidth = memory_bandwidth();
+  const int64_t bandwidth = bandwidth_shown();
   if (bandwidth == 0) {
     findings.could_be_better("memory speed", "not measured: too little memory is free");
   } else {

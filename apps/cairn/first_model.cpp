@@ -12,6 +12,7 @@
 #include "base/text/bytes_text.h"
 #include "model_argument.h"
 #include "output.h"
+#include "talk/status_line.h"
 #include "terminal/raw_mode.h"
 
 namespace cairn {
@@ -42,9 +43,14 @@ std::string speed_text(double tokens_per_second) {
   return fmt::format("about {:.0f} token{}/s", tokens_per_second, tokens_per_second < 1.5 ? "" : "s");
 }
 
+int64_t bandwidth_shown() {
+  const StatusLine status([] { return "measuring how fast this machine reads memory"; });
+  return memory_bandwidth();
+}
+
 FirstModels::FirstModels(int64_t memory_max)
     : available_(std::min(available_memory_bytes(), memory_max)),
-      models_(loader::proposals(available_, memory_bandwidth())) {}
+      models_(loader::proposals(available_, bandwidth_shown())) {}
 
 std::vector<std::string> FirstModels::lines(std::string_view command) const {
   if (models_.empty()) {

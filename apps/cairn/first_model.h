@@ -12,6 +12,8 @@
 
 namespace cairn {
 
+/// memory_bandwidth(), whose first call takes a while: a terminal is told what for.
+int64_t bandwidth_shown();
 /// "about 9 tokens/s"; empty where that is not known.
 std::string speed_text(double tokens_per_second);
 

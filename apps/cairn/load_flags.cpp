@@ -113,9 +113,9 @@ void LoadFlags::add_model_flags(CLI::App& command) {
   command
       .add_option(
           "--draft", options.draft_model,
-          "Small GGUF model with the same vocabulary that drafts tokens; or the drafting head of DeepSeek V4 or "
-          "V4.1, or an assistant model of Gemma 4 (default: none)")
-      ->check(existing_file())
+          "Small GGUF model with the same vocabulary that drafts tokens, by its file or its name in cairn list; or the "
+          "drafting head of DeepSeek V4 or V4.1, or an assistant model of Gemma 4 (default: none)")
+      ->type_name("FILE")
       ->group(drafts);
 }
 
@@ -175,7 +175,8 @@ void LoadFlags::add_computing_flags(CLI::App& command) {
   command
       .add_option_function<std::string>(
           "--lora", [this](const std::string& text) { options.lora.push_back(lora_file_named(text)); },
-          "LoRA adapter (GGUF) to apply to the model; repeatable (default: none)")
+          "LoRA adapter (GGUF) to apply to the model: a file, or its name in the folder of Cairn's models; repeatable "
+          "(default: none)")
       ->type_name("FILE[:SCALE]")
       ->trigger_on_parse()
       ->group(special);
@@ -215,9 +216,23 @@ Result<loader::LoadOptions> LoadFlags::load_options() const {
   return wanted;
 }
 
+Result<void> LoadFlags::find_companions(const std::string& folder) {
+  const auto replace = [](std::string& name, std::string_view flag, Result<std::string> file) -> Result<void> {
+    if (!file) return fail(file.error().code, "{}: {}", flag, file.error().message);
+    name = *std::move(file);
+    return {};
+  };
+  if (std::string& draft = options.draft_model; !draft.empty())
+    CAIRN_TRY_VOID(replace(draft, "--draft", find_draft_file(draft, folder)));
+  for (model::LoraFile& adapter : options.lora)
+    CAIRN_TRY_VOID(replace(adapter.path, "--lora", find_adapter_file(adapter.path, folder)));
+  return {};
+}
+
 Result<LoadFlags> LoadFlags::found(const ModelSearch& search) const {
   CAIRN_TRY(const loader::CatalogModel of_name, find_model(model, search));
   LoadFlags flags = *this;
+  CAIRN_TRY_VOID(flags.find_companions(search.folder));
   flags.model = of_name.path.string();
   if (flags.options.name.empty()) flags.options.name = of_name.name;
   if (of_name.made == nullptr) return flags;

@@ -51,6 +51,9 @@ struct LoadFlags {
   /// The same with the model's file in place of its name, and with what was made of it where the flags say nothing.
   /// Errors: those of find_model and apply_made.
   Result<LoadFlags> found(const ModelSearch& search = {}) const;
+  /// Replaces the names that --draft and --lora have by files. `folder`: of Cairn's own models; empty: the default one.
+  /// Errors: those of find_draft_file and find_adapter_file, with the flag.
+  Result<void> find_companions(const std::string& folder);
   /// Errors: --chat-template or --chat-template-kwargs cannot be read.
   Result<loader::LoadOptions> load_options() const;
   /// Loads the model of what found() returned.

@@ -12,6 +12,7 @@
 #include "loader/draft.h"
 #include "loader/fit.h"
 #include "model/model.h"
+#include "model_argument.h"
 #include "values.h"
 
 namespace cairn {
@@ -47,7 +48,8 @@ Result<void> add_all_plans(const gguf::Reader& file, const MemoryFlags& flags, M
   CAIRN_TRY(const auto backend, kernels::make_cpu_backend({flags.threads, ""}));
   std::unique_ptr<gguf::Reader> mtp_file;
   if (!flags.draft.empty()) {
-    CAIRN_TRY(mtp_file, loader::open_mtp_file(flags.draft));
+    CAIRN_TRY(const std::string path, find_draft_file(flags.draft, {}));
+    CAIRN_TRY(mtp_file, loader::open_mtp_file(path));
     if (mtp_file == nullptr) {
       return fail(Code::kInvalidArgument,
                   "{} is a model, not a drafting head or an assistant: inspect it separately, and add its memory",
@@ -89,7 +91,7 @@ void MemoryFlags::add_to(CLI::App& command) {
           "--draft", draft,
           "Drafting head of DeepSeek V4 or V4.1, or assistant model of Gemma 4, to include in the plan (default: "
           "none)")
-      ->check(existing_file());
+      ->type_name("FILE");
   command
       .add_option(
           "--memory", memory_bytes,

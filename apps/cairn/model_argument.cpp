@@ -74,6 +74,11 @@ class Search {
     look();
   }
   Result<CatalogModel> find();
+  /// The file of that name in the folder, which need not be a model; "": there is none.
+  std::string find_in_folder() const;
+  /// The file that was pulled by that name of a hub.
+  Result<std::optional<fs::path>> find_pulled() const;
+  Error no_adapter() const;
 
  private:
   void look() {
@@ -85,7 +90,6 @@ class Search {
   Result<const CatalogModel*> find_whole() const;
   /// A model of the list by its file's name, "NAME.gguf".
   const CatalogModel* find_by_file_name() const;
-  Result<std::optional<CatalogModel>> find_pulled();
   /// The model whose name begins so, or contains it.
   Result<const CatalogModel*> find_part() const;
   Result<CatalogModel> pull();
@@ -118,11 +122,11 @@ const CatalogModel* Search::find_by_file_name() const {
   return std::ranges::count_if(models_, has_it) == 1 ? &*std::ranges::find_if(models_, has_it) : nullptr;
 }
 
-Result<std::optional<CatalogModel>> Search::find_pulled() {
+Result<std::optional<fs::path>> Search::find_pulled() const {
   if (!hub_ || catalog_.folder.empty()) return std::nullopt;
   CAIRN_TRY(const hub::PullOptions options, pull_options(catalog_.folder));
   const auto found = hub::find_pulled(*hub_, options.folder, options.memory_bytes);
-  if (found) return model_of(found->front());
+  if (found) return found->front();
   if (found.error().code == Code::kNotFound) return std::nullopt;
   return std::unexpected(found.error());
 }
@@ -192,12 +196,31 @@ Result<CatalogModel> Search::find() {
   if (whole == nullptr) whole = find_by_file_name();
   if (whole != nullptr) return accept(*whole);
   if (is_path(name_)) return std::unexpected(not_found());
-  CAIRN_TRY(std::optional<CatalogModel> pulled, find_pulled());
-  if (pulled) return *std::move(pulled);
+  CAIRN_TRY(const std::optional<fs::path> pulled, find_pulled());
+  if (pulled) return model_of(*pulled);
   CAIRN_TRY(const CatalogModel* part, find_part());
   if (part != nullptr) return accept(*part);
   if (how_.pull && hub_) return pull();
   return std::unexpected(not_found());
+}
+
+std::string Search::find_in_folder() const {
+  if (is_path(name_) || catalog_.folder.empty()) return {};
+  for (const std::string& name : {name_, name_ + ".gguf"}) {
+    if (const fs::path path = fs::path(catalog_.folder) / name; is_file(path)) return path.string();
+  }
+  return {};
+}
+
+Error Search::no_adapter() const {
+  const std::string shown = printable(name_, kEchoBytesMax);
+  if (is_path(name_) || catalog_.folder.empty())
+    return {Code::kNotFound, fmt::format("no such file: {}{}", shown, files_like(name_)), {}};
+  const std::string file = gguf::is_gguf_name(name_) ? name_ : name_ + ".gguf";
+  return {Code::kNotFound,
+          fmt::format("there is no file {}{}, and none of that name in {}{}", shown, files_like(file),
+                      printable(catalog_.folder), files_like(fs::path(catalog_.folder) / file)),
+          {}};
 }
 
 }  // namespace
@@ -214,6 +237,28 @@ Result<CatalogModel> find_model(const std::string& name, const ModelSearch& sear
 Result<std::string> find_model_file(const std::string& name) {
   CAIRN_TRY(const CatalogModel model, find_model(name));
   return model.path.string();
+}
+
+Result<std::string> find_draft_file(const std::string& name, const std::string& folder) {
+  if (is_file(name)) return name;
+  const ModelSearch how{.folder = folder};
+  Search search(name, how);
+  if (std::string file = search.find_in_folder(); !file.empty()) return file;
+  const auto model = search.find();
+  if (model) return model->path.string();
+  CAIRN_TRY(const std::optional<fs::path> pulled, search.find_pulled());
+  if (pulled) return pulled->string();
+  return std::unexpected(model.error());
+}
+
+Result<std::string> find_adapter_file(const std::string& name, const std::string& folder) {
+  if (is_file(name)) return name;
+  const ModelSearch how{.folder = folder};
+  const Search search(name, how);
+  if (std::string file = search.find_in_folder(); !file.empty()) return file;
+  CAIRN_TRY(const std::optional<fs::path> pulled, search.find_pulled());
+  if (pulled) return pulled->string();
+  return std::unexpected(search.no_adapter());
 }
 
 Result<CatalogModel> find_hugging_face_model(const std::string& repository, const std::string& folder) {

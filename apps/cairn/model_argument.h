@@ -27,6 +27,12 @@ struct ModelSearch {
 Result<loader::CatalogModel> find_model(const std::string& name, const ModelSearch& search = {});
 /// The file of that model. Errors: those of find_model.
 Result<std::string> find_model_file(const std::string& name);
+/// The file that --draft names: that of a model, as find_model has it, or that of a drafting head, which is found as an
+/// adapter is. `folder`: of Cairn's own models; empty: the default one. Errors: those of find_model.
+Result<std::string> find_draft_file(const std::string& name, const std::string& folder);
+/// The file that --lora names: a file; else one in that folder, with or without its ".gguf"; else what was pulled by
+/// that name of a hub. Errors: kNotFound, with the nearest names of the folder.
+Result<std::string> find_adapter_file(const std::string& name, const std::string& folder);
 /// The model of Hugging Face's hub that --hf-repo names, as llama-server's flag does: ORG/REPO, ORG/REPO:QUANTISATION
 /// or ORG/REPO/FILE.gguf. It is pulled if it is not here. Errors: those of find_model.
 Result<loader::CatalogModel> find_hugging_face_model(const std::string& repository, const std::string& folder);

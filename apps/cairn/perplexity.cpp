@@ -292,8 +292,8 @@ void add_perplexity(CLI::App& app, int& exit_code) {
       ->check(whole_number(perplexity::kWindowTokensMin, perplexity::kWindowTokensMax));
   auto* stride =
       command->add_option("--stride", flags->stride,
-                          "Tokens between the beginnings of two windows, of which the last as many are scored; 0: "
-                          "windows do not overlap, and the second half of each is scored");
+                          "Tokens from the beginning of one window to that of the next; as many at the end of each are "
+                          "scored; 0: windows do not overlap, and the second half of each is scored");
   stride->check(whole_number(0, perplexity::kWindowTokensMax))->capture_default_str();
   command->add_option("--chunks", flags->chunks, "Use only the first windows, this many; 0: all")
       ->check(whole_number(0, std::numeric_limits<int32_t>::max()))

@@ -179,8 +179,7 @@ void add_stop(CLI::App& app, int& exit_code) {
       "Have a running server unload a model, once it has finished its answers; the next request loads it again");
   set_help(*command, "cairn stop qwen3:4b");
   auto flags = std::make_shared<StopFlags>();
-  command->add_option("NAME", flags->name, "Name of a loaded model; a part of it that no other has is enough")
-      ->required();
+  command->add_option("NAME", flags->name, "Name of a loaded model, or a part that no other name contains")->required();
   flags->server.add_to(*command);
   command->callback([flags, &exit_code] {
     if (const auto done = stop(*flags); !done) exit_code = report(done.error());

@@ -150,7 +150,8 @@ std::vector<std::string> table_names(const loader::CatalogModel& model) {
 /// The model as the flags and the config file's table say.
 Result<loader::ServedModel> served_model(loader::CatalogModel model, const ServeFlags& flags, const ConfigFile& config,
                                          api::Service& service) {
-  CAIRN_TRY(const ModelFlags own, flags_of_model(config, table_names(model), flags));
+  CAIRN_TRY(ModelFlags own, flags_of_model(config, table_names(model), flags));
+  CAIRN_TRY_VOID(own.load.find_companions(flags.catalog.folder));
   CAIRN_TRY(loader::LoadOptions options, own.load.load_options());
   api::GenerationDefaults defaults = own.defaults;
   if (model.made != nullptr) {
@@ -457,8 +458,8 @@ std::shared_ptr<ServeFlags> add_options(CLI::App* command) {
       command
           ->add_option("-m,--model-file,MODEL", flags->files,
                        "GGUF files (of a split model, any part) or names that cairn list shows. A single model is "
-                       "loaded at startup. Of several, or of none, which serves everything that cairn list shows, each "
-                       "is loaded when it is first used (default: none)")
+                       "loaded at startup. Several models, or without any name all that cairn list shows, are loaded "
+                       "one by one when they are first used (default: none)")
           ->type_name("FILE")
           ->group(models);
   add_hugging_face_flag(*command, flags->hugging_face)->excludes(files)->group(models);

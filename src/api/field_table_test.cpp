@@ -245,7 +245,7 @@ This table is generated from the parsers themselves, and `api_test` checks it.
 
 A field that is not in an endpoint's column is ignored and reported as well; `cairn serve --strict-fields` rejects it by
 name. The pages of [api](api/README.md) explain the fields; [frames.md](api/frames.md) explains those of the socket,
-whose messages are the column `frames`.
+whose messages are in the column `frames`.
 
 )" + table(answering()) +
          "\n" + table(preparing());

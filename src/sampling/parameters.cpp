@@ -235,7 +235,7 @@ std::string SamplingParameter::value_text(double value) const {
 }
 
 std::string SamplingParameter::range_text() const {
-  if (minus_one_is_most) return fmt::format("from 0 to {}, or -1 for as many as that", high);
+  if (minus_one_is_most) return fmt::format("from 0 to {}, or -1 for the maximum", high);
   if (above_low) return fmt::format("above {} and at most {}", low, high);
   if (low == kNoLow) return fmt::format("at most {}", high);
   if (high == kNoHigh)

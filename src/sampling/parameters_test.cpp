@@ -131,7 +131,7 @@ TEST(SamplingParameters, SayTheirRangesInWords) {
   EXPECT_EQ(row_named("temperature").range_text(), "from 0 to 1000");
   EXPECT_EQ(row_named("top_k").range_text(), "0 (all tokens) or more");
   EXPECT_EQ(row_named("repetition_penalty").range_text(), "above 0 and at most 10");
-  EXPECT_EQ(row_named("penalty_last_n").range_text(), "from 0 to 65536, or -1 for as many as that");
+  EXPECT_EQ(row_named("penalty_last_n").range_text(), "from 0 to 65536, or -1 for the maximum");
   EXPECT_EQ(row_named("top_n_sigma").range_text(), "at most 1000");
   EXPECT_EQ(row_named("adaptive_decay").range_text(), "from 0 to 0.99");
   EXPECT_EQ(row_named("mirostat").range_text(), "0, 1 or 2");

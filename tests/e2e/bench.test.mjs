@@ -151,6 +151,17 @@ test('a model alone: its speeds are those of the tokens that were asked for', ()
   }
 });
 
+test('a model alone has a context in which a late reader stops before its end, where it was trained for one', () => {
+  const contextOf = (model, ...flags) => {
+    const run = cairn(['bench', 'model', model, '--threads', '1', '--log-level', 'info', ...flags]);
+    assert.equal(run.status, 0, run.stderr);
+    return Number(run.stderr.match(/context: (\d+) tokens/)[1]);
+  };
+  // 256 tokens may wait for a reader before the engine stops for it.
+  assert.ok(contextOf(storyTrainedFor(4096), '--prompt', '4', '--answer', '2') > 4 + 2 + 256);
+  assert.equal(contextOf(story, '--prompt', '300', '--answer', '10'), 512);
+});
+
 test('a model far into a context that is filled instead of computed: memory as planned', () => {
   const model = path.join(folder, 'deep.gguf');
   const made = cairn(['synth', model, '--arch', 'deepseek4', '--ratios', '0,4,128', '--context', '40000']);

@@ -49,7 +49,7 @@ const elsewhere = [
   [/^scripts\/quickstart\.sh|^scripts\/(?:test|web|package)\.sh|^cmake /, 'an installation or a build'],
   [/^(?:sudo |apt-get |docker |tar |systemctl |journalctl |loginctl |(?:mkdir|mv|ln|cp|touch) .*~\/)/, 'changes the machine: docs/install.md'],
   [/^scripts\/fuzz\.sh/, 'takes minutes: scripts/test_rest.sh runs it'],
-  [/^node tests\/clients\/|^export |^(?:claude|copilot|qwen)\b/, 'needs clients that are installed: tests/clients/run.mjs runs them'],
+  [/^node tests\/clients\/|^export |^(?:[A-Z_]+=\S+ +)*(?:claude|copilot|qwen)\b/, 'needs clients that are installed: tests/clients/run.mjs runs them'],
   [/^python3 tests\/data\//, 'makes reference data from packages of its own'],
   [/^gdb |^perf |^heaptrack |^ulimit /, 'needs a debugger or a profiler, which a machine may not allow'],
   [/^(?:CAIRN_SIM_SEED=\d+ )?build\/(?:release|dev)\/(?:src|tests)\//, 'a test that ctest runs'],

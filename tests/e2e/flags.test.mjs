@@ -27,7 +27,7 @@ const rows = {
   'ignore-eos': [null], quiet: [null], 'json-schema': [file('schema', '{"const": 7}')], grammar: [file('grammar', 'root ::= "yes"')], regex: ['[0-9]{3}'],
   'schema-additional': ['standard', '--json-schema', file('open', '{"type": "object", "properties": {"a": {"type": "integer"}}}')],
   'chat-template-kwargs': ['{"mood": "blue"}', '--chat-template', telling], reasoning: ['off', '--chat-template', telling],
-  'reasoning-budget': ['0', '--chat-template', telling], 'chat-template': [file('t', 'Tim {{ messages[0].content }}')], system: ['Be a cat.'], seed: ['4', '--temp', '1'], stats: ['on'],
+  'reasoning-budget': ['0', '--chat-template', telling], 'chat-template': [file('t', 'Tim {{ messages[0].content }}')], system: ['Be a cat.'], load: [file('talk.json', '[{"role": "user", "content": "The sun was"}, {"role": "assistant", "content": "hot."}]')], seed: ['4', '--temp', '1'], stats: ['on'],
 };
 // These have tests of their own, for they say nothing of this model, or promise the same text.
 const elsewhere = {

@@ -98,7 +98,7 @@ test('a value that is not taken is told, with the flag as it was typed and what 
   wrong(['frames', 'x', '-p', 'a', '-m', 'b'], /needs exactly one of these/);
   wrong(['serve', '--tls-cert', 'x'], '--tls-cert needs --tls-key as well; see cairn serve --help');
   wrong(['bench', 'serve', '--url', 'http://h', '--rate', '1', '--clients', '2'], '--clients excludes --rate: give one of them');
-  wrong(['serve', '--draft', path.join(folder, 'none.gguf')], /^cairn: --draft: \S+none\.gguf is no file/);
+  wrong(['serve', '--chat-template', path.join(folder, 'none.jinja')], /^cairn: --chat-template: \S+none\.jinja is no file/);
 });
 
 test('every flag with a range, a size or a choice says what it takes', () => {

@@ -10,7 +10,7 @@ import process from 'node:process';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { startHub } from './hub_server.mjs';
-import { logged, program, serve, story, storyWith, tiny } from './server.mjs';
+import { logged, program, serve, story, storyAdapter, storyWith, tiny } from './server.mjs';
 
 const guide = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../models/guide/guide.gguf');
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-names-'));
@@ -89,6 +89,7 @@ test('every command that takes a model takes its name, in any case, and a beginn
     quantize: (model) => ['quantize', model, path.join(folder, 'out.gguf'), 'Q8_0', '--threads', '1'],
     'grammar check': (model) => ['grammar', 'check', model, '--jsonl'],
     'bench model': (model) => ['bench', 'model', model, '--prompt', '4', '--answer', '2', '-t', '1'],
+    'bench model --depth': (model) => ['bench', 'model', model, '--depth', '40', '--answer', '2', '-t', '1'],
     doctor: (model) => ['doctor', model, '--port', '0'],
     show: (model) => ['show', model],
   };
@@ -97,7 +98,7 @@ test('every command that takes a model takes its name, in any case, and a beginn
     'grammar check': '{"schema": {"type": "string"}, "tests": []}\n',
   };
   // Times, speeds, and how much memory is free just now.
-  const lasting = (output) => output.replaceAll(/[\d.]+ (?:s|tokens\/s|GB\/s|[KMG]iB)\b|about \d+B\b|"\w+_(?:per_s|us)":[\d.e+-]+|"model":"[^"]*"/g, '');
+  const lasting = (output) => output.replaceAll(/[\d.]+ (?:s|tokens\/s|GB\/s|[KMG]iB)\b|about \d+B\b|"\w+_(?:per_s|us|per_token|bytes_most)":[\d.e+-]+|"model":"[^"]*"/g, '');
   for (const [command, words] of Object.entries(commands)) {
     const byFile = await works(words(at('Stories260K-F32.gguf')), { input: inputs[command] });
     const byName = await works(words(name), { input: inputs[command] });
@@ -130,6 +131,30 @@ test('a name that is nobody\'s says which ones are near and what to do next', as
   await fails(['run', 'nobody-has-it', 'Hi', ...greedy], /Ollama's registry has no nobody-has-it:latest/);
   assert.equal(hub.requests.length, 1, 'run asks the hub for what is not here');
   await fails(['run'], /MODEL is required/);
+});
+
+test('--draft and --lora take names, too: of models, and of files in the folder that are none', async (t) => {
+  t.after(() => { for (const part of ['adapters', 'huggingface.co/acme/Tone-GGUF']) fs.rmSync(at(part), { recursive: true, force: true }); });
+  const generate = ['generate', 'stories', '-p', 'Once', '-q', ...greedy];
+  const plain = (await works(generate)).stdout;
+  const head = put(storyAdapter('tone.gguf', 7), 'adapters/tone.gguf');
+  const adapted = (await works([...generate, '--lora', head])).stdout;
+  assert.notEqual(adapted, plain);
+  for (const name of ['adapters/tone.gguf', 'adapters/tone', 'adapters/tone:1']) assert.equal((await works([...generate, '--lora', name])).stdout, adapted, name);
+  assert.equal((await works([...generate, '--lora', 'adapters/tone:0'])).stdout, plain);
+  put(head, 'huggingface.co/acme/Tone-GGUF/tone-F32.gguf');
+  assert.equal((await works([...generate, '--lora', 'acme/Tone-GGUF'])).stdout, adapted);
+  for (const name of ['Stories260K-F32', 'storie', 'acme/tiny-gguf:q8_0']) assert.equal((await works([...generate, '--draft', name])).stdout, plain, name);
+  await fails([...generate, '--lora', 'adapters/tune'], /--lora: there is no file adapters\/tune, and none of that name in \S+models; did you mean tone\.gguf\?/);
+  await fails([...generate, '--lora', './tone.gguf'], /--lora: no such file: \.\/tone\.gguf/);
+  await fails([...generate, '--draft', 'storys260k'], /--draft: there is neither a file nor a model storys260k; did you mean Stories260K-F32\?/);
+  await fails(['serve', 'stories', '--port', '0', '--draft', 'nobody'], /--draft: there is neither a file nor a model nobody/);
+  const server = await serve('stories', ['--draft', 'storie', '--lora', 'adapters/tone']);
+  const { data } = await (await fetch(`${server.url}/v1/models`)).json();
+  const reply = await server.post('/completion', { prompt: 'Once', n_predict: 8, temperature: 0 });
+  assert.equal(`${(await reply.json()).content}\n`, adapted);
+  assert.equal(data.length, 1);
+  await server.stop();
 });
 
 test('a model that was made of another runs as it was made, and where it cannot it is refused by its name', async () => {

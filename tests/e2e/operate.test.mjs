@@ -451,3 +451,18 @@ test('systemd finds nothing wrong in the unit', { skip: spawnSync('systemd-analy
   assert.deepEqual(ours, []);
   assert.equal(checked.status, 0, checked.stderr);
 });
+
+test('the unit of a user is enabled by its path alone, and systemd finds nothing wrong in it', { skip: spawnSync('systemctl', ['--version']).error && 'systemd is not installed' }, () => {
+  const unit = path.join(root, 'examples/systemd/user/cairn.service');
+  const home = path.join(folder, 'user-home');
+  fs.mkdirSync(path.join(home, 'run'), { recursive: true });
+  const env = { PATH: process.env.PATH, HOME: home, XDG_RUNTIME_DIR: path.join(home, 'run') };
+  const checked = spawnSync('systemd-analyze', ['--user', 'verify', '--man=no', unit], { encoding: 'utf8', env });
+  assert.deepEqual(checked.stderr.split('\n').filter((line) => line.includes('cairn.service')), []);
+  const enabled = spawnSync('systemctl', ['--user', 'enable', unit], { encoding: 'utf8', env });
+  assert.equal(enabled.status, 0, enabled.stderr);
+  const units = path.join(home, '.config/systemd/user');
+  for (const link of ['cairn.service', 'default.target.wants/cairn.service']) assert.equal(fs.realpathSync(path.join(units, link)), fs.realpathSync(unit));
+  assert.equal(spawnSync('systemctl', ['--user', 'disable', 'cairn'], { env }).status, 0);
+  assert.deepEqual(fs.readdirSync(units, { recursive: true }).filter((name) => name.endsWith('.service')), []);
+});

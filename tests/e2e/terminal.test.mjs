@@ -58,7 +58,7 @@ async function chat({ state = path.join(folder, `state-${++runs}`), args = [], a
 // Types a message and waits for its answer and the next prompt.
 async function ask(terminal, typed, pattern = /ok[^]*?> /) {
   terminal.type(typed);
-  await terminal.until(pattern);
+  return terminal.until(pattern);
 }
 async function leave(terminal) {
   terminal.type('/exit\r');
@@ -210,6 +210,13 @@ test('while one waits a line says what for, and is gone with the answer; a dim o
   assert.doesNotMatch(terminal.seen, /12 tokens/);
 });
 
+test('the doctor says what it measures while one waits for that', async () => {
+  const terminal = new Terminal(['doctor', story, '--port', '0'], { columns: 200 });
+  const [, measured] = await terminal.until(/\r\x1b\[Kmeasuring how fast this machine reads memory\r\x1b\[K[^]*?memory speed +(not measured|[\d.]+ GB\/s)/);
+  assert.ok(measured);
+  assert.equal((await terminal.end()).code, 0);
+});
+
 // A home without a model, and a hub that has the demonstration model under every name.
 const newHome = () => {
   const home = path.join(folder, `home-${++runs}`);
@@ -323,6 +330,19 @@ test('a local model: one line about it, no log, and commands that change, repeat
   await ask(terminal, '/show\r', /model: llama F32 [^]*messages: 2[^]*> /);
   terminal.type('/bye\r');
   assert.deepEqual(await terminal.end(), { code: 0, edits: true, echoes: true });
+  const later = new Terminal(['chat', guide, '-n', '8', '--load', saved], { env });
+  await later.until(/goes on from 3 messages[^]*> /);
+  await ask(later, '/show\r', /system: Be short\.[^]*messages: 2[^]*> /);
+  await leave(later);
+  const told = new Terminal(['chat', guide, '--load', saved, '--system', 'Be long.'], { env });
+  await told.until(/goes on from 3 messages[^]*> /);
+  await ask(told, '/show\r', /system: Be long\.[^]*messages: 2[^]*> /);
+  await leave(told);
+  for (const [file, pattern] of [[story, /^cairn: --load: \S+ /], [path.join(folder, 'none.json'), /^cairn: --load: \S+none\.json is no file/], [path.join(folder, 'other.txt'), /\S+other\.txt is not a saved conversation/]]) {
+    const refused = cairn(['chat', guide, '--load', file], { input: 'Hi\n' });
+    assert.notEqual(refused.status, 0);
+    assert.match(refused.stderr, pattern);
+  }
   assert.equal(fs.readFileSync(path.join(folder, 'other.txt'), 'utf8'), 'mine');
   const { model, messages } = JSON.parse(fs.readFileSync(saved, 'utf8'));
   assert.equal(model, 'guide');
@@ -330,6 +350,15 @@ test('a local model: one line about it, no log, and commands that change, repeat
   assert.equal(fs.statSync(saved).mode & 0o777, 0o600);
   // Both answers at temperature 0 are the same text, which is the saved one.
   assert.ok(terminal.seen.split(messages[2].content.trim().split('\n')[0]).length > 2);
+});
+
+test('a local model says how far it has read a prompt, too', async () => {
+  // Slow enough to wait for: kernels without vectors, on one thread.
+  const terminal = new Terminal(['chat', guide, '--isa', 'generic', '-t', '1', '-n', '2', '--no-history']);
+  await terminal.until(/Type a message[^]*> /);
+  const [, read, of] = await ask(terminal, `${'The ferry leaves at nine. '.repeat(40)}\r`, /\r\x1b\[Kreading ([\d,]+) of ([\d,]+) tokens[^\n]*\r\x1b\[K[^]*2 tokens · [^]*> /);
+  assert.ok(Number(read) < Number(of) && Number(of) > 400, `${read} of ${of}`);
+  await leave(terminal);
 });
 
 const echo = path.join(folder, 'echo.jinja');

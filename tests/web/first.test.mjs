@@ -38,37 +38,38 @@ const start = async (flags = []) => {
 const cards = (page) => page.getByRole('list', { name: 'Models that fit' }).getByRole('button');
 
 for (const viewport of [{ width: 1300, height: 850 }, { width: 390, height: 844 }])
-  test(`four models are proposed, one click gets one, and the chat is ready, at ${viewport.width}x${viewport.height}`, async () => {
-    await start(['--temp', '0']);
-    const narrow = viewport.width < 500;
-    const { page, done } = await visit(server.url, { viewport, ...(narrow && { hasTouch: true, isMobile: true }) });
-    await page.getByRole('heading', { name: 'Get a model' }).waitFor();
-    await cards(page).first().waitFor();
-    assert.equal(await cards(page).count(), 4);
-    for (const text of await cards(page).allInnerTexts()) assert.match(text, /[\d.]+ [MG]iB/);
-    assert.deepEqual(await findings(page), []);
-    const wide = await page.evaluate(() => [document.documentElement, ...document.querySelectorAll('main .scroll')]
-      .filter((element) => element.scrollWidth > element.clientWidth + 1).length);
-    assert.equal(wide, 0);
-    if (narrow) for (const card of await cards(page).all()) assert.ok((await card.boundingBox()).height >= 44);
-    // What is typed meanwhile is not lost.
-    await say(page, 'What is Cairn?');
-    assert.equal(await page.locator('#message').inputValue(), 'What is Cairn?');
-    assert.equal(await page.locator('.message').count(), 0);
-    await page.getByText('Your message stays here until there is a model.').waitFor();
-    hub.slow = 40;
-    await cards(page).last().focus();
-    await page.keyboard.press('Enter');
-    await page.getByRole('progressbar', { name: /^Download of / }).waitFor();
-    await page.getByText(/pulling [0-9a-f]{12}: .* of .*iB/).waitFor();
-    assert.deepEqual(await findings(page), []);
-    await page.getByRole('heading', { name: 'Ask anything' }).waitFor();
-    await page.locator('.top .chip .loaded').waitFor({ state: 'attached' });
-    assert.equal(await page.locator('#message').inputValue(), 'What is Cairn?');
-    await page.press('#message', 'Enter');
-    assert.match(await (await answered(page)).innerText(), /Cairn/);
-    await done();
-  });
+  for (const colorScheme of ['light', 'dark'])
+    test(`four models are proposed, one click gets one, and the chat is ready, at ${viewport.width}x${viewport.height}, ${colorScheme}`, async () => {
+      await start(['--temp', '0']);
+      const narrow = viewport.width < 500;
+      const { page, done } = await visit(server.url, { viewport, colorScheme, ...(narrow && { hasTouch: true, isMobile: true }) });
+      await page.getByRole('heading', { name: 'Get a model' }).waitFor();
+      await cards(page).first().waitFor();
+      assert.equal(await cards(page).count(), 4);
+      for (const text of await cards(page).allInnerTexts()) assert.match(text, /[\d.]+ [MG]iB/);
+      assert.deepEqual(await findings(page), []);
+      const wide = await page.evaluate(() => [document.documentElement, ...document.querySelectorAll('main .scroll')]
+        .filter((element) => element.scrollWidth > element.clientWidth + 1).length);
+      assert.equal(wide, 0);
+      if (narrow) for (const card of await cards(page).all()) assert.ok((await card.boundingBox()).height >= 44);
+      // What is typed meanwhile is not lost.
+      await say(page, 'What is Cairn?');
+      assert.equal(await page.locator('#message').inputValue(), 'What is Cairn?');
+      assert.equal(await page.locator('.message').count(), 0);
+      await page.getByText('Your message stays here until there is a model.').waitFor();
+      hub.slow = 40;
+      await cards(page).last().focus();
+      await page.keyboard.press('Enter');
+      await page.getByRole('progressbar', { name: /^Download of / }).waitFor();
+      await page.getByText(/pulling [0-9a-f]{12}: .* of .*iB/).waitFor();
+      assert.deepEqual(await findings(page), []);
+      await page.getByRole('heading', { name: 'Ask anything' }).waitFor();
+      await page.locator('.top .chip .loaded').waitFor({ state: 'attached' });
+      assert.equal(await page.locator('#message').inputValue(), 'What is Cairn?');
+      await page.press('#message', 'Enter');
+      assert.match(await (await answered(page)).innerText(), /Cairn/);
+      await done();
+    });
 
 test('a download is cancelled, goes on where it was, and errors are told where it was asked for', async () => {
   await start();

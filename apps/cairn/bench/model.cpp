@@ -11,10 +11,13 @@
 
 #include "bench/depth.h"
 #include "commands.h"
+#include "engine/output/event_channel.h"
+#include "gguf/reader.h"
 #include "help/help_format.h"
 #include "help/value_checks.h"
 #include "kernels/backend.h"
 #include "load_flags.h"
+#include "loader/catalog/description.h"
 #include "output.h"
 
 namespace cairn {
@@ -50,10 +53,11 @@ struct ModelBenchFlags {
 // Maximum tokens of the prompt that is read before the measurement starts, and tokens of its answer.
 constexpr int32_t kWarmupPrompt = 512;
 constexpr int32_t kWarmupAnswer = 2;
-// Additional context: what a sequence decodes before it is known that it has begun.
-constexpr int32_t kContextExtra = 128;
-// The same for several sequences: what one decodes while the others' prompts are read.
-constexpr int32_t kContextExtraOfSeveral = 512;
+// Additional context: what a sequence decodes before a late reader knows that it has begun. A step may add some tokens
+// to those at which it stops.
+constexpr int32_t kContextExtra = static_cast<int32_t>(engine::kPendingTokensMax) + 32;
+// The same for several sequences: with what one decodes while the others' prompts are read.
+constexpr int32_t kContextExtraOfSeveral = kContextExtra + 512;
 
 /// Starts one sequence for each prompt of random tokens, none of which is in the cache.
 Result<Sequences> begin_sequences(loader::LoadedModel& model, int32_t sequences, int32_t tokens, uint32_t seed) {
@@ -88,15 +92,23 @@ Result<void> wait_for_all(Sequences& sequences, int32_t tokens) {
   }
 }
 
+/// Enough context for a measurement, or else all that the model was trained for.
+Result<int32_t> context_for(const ModelBenchFlags& flags) {
+  const int32_t least = flags.prompt + flags.answer;
+  const int32_t wanted = least + (flags.sequences > 1 ? kContextExtraOfSeveral : kContextExtra);
+  CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(flags.load.model));
+  const auto described = loader::describe_model(file);
+  const int64_t trained = described ? described->context_tokens : 0;
+  return trained > least ? static_cast<int32_t>(std::min<int64_t>(wanted, trained)) : wanted;
+}
+
 Result<void> bench_model(ModelBenchFlags& flags) {
   loader::LoadOptions& options = flags.load.options;
   if (options.model.context_tokens == 0) {
-    const int32_t extra = flags.sequences > 1 ? kContextExtraOfSeveral : kContextExtra;
-    options.model.context_tokens = flags.prompt + flags.answer + extra;
+    CAIRN_TRY(options.model.context_tokens, context_for(flags));
   }
   options.sequences = options.engine.sequences_max = options.engine.queue_max = flags.sequences;
-  CAIRN_TRY(const LoadFlags load, flags.load.found());
-  CAIRN_TRY(const auto model, load.load());
+  CAIRN_TRY(const auto model, flags.load.load());
   if (model->embedder != nullptr) return fail(Code::kUnsupported, "{} is an encoder: it writes no text", model->name);
   if (const int32_t most = model->runner->logits_max(); flags.sequences > most)
     return fail(Code::kInvalidArgument, "--sequences {}: at most {} decode together on {}", flags.sequences, most,
@@ -132,6 +144,11 @@ Result<void> bench_model(ModelBenchFlags& flags) {
   return {};
 }
 
+Result<void> measure(ModelBenchFlags& flags) {
+  CAIRN_TRY(flags.load, flags.load.found());
+  return flags.depth > 0 ? bench_depth(flags.load, flags.depth, flags.answer) : bench_model(flags);
+}
+
 }  // namespace
 
 void add_bench_model(CLI::App& bench, int& exit_code) {
@@ -155,9 +172,7 @@ void add_bench_model(CLI::App& bench, int& exit_code) {
       "the first 512 are copied within the cache (default: off)");
   depth->check(whole_number(1, 1 << 24))->excludes(prompt)->excludes(sequences);
   command->callback([flags, &exit_code] {
-    const bool deep = flags->depth > 0;
-    if (const auto done = deep ? bench_depth(flags->load, flags->depth, flags->answer) : bench_model(*flags); !done)
-      exit_code = report(done.error());
+    if (const auto done = measure(*flags); !done) exit_code = report(done.error());
   });
 }
 

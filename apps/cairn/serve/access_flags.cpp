@@ -51,7 +51,7 @@ void AccessFlags::add_to(CLI::App& command) {
       ->group(group);
   command
       .add_option("--allow-host", allow_hosts,
-                  "Another host name under which a server on a loopback address answers, besides localhost and --host; "
+                  "Another host name that a server on a loopback address answers to, besides localhost and --host; "
                   "repeatable (default: none)")
       ->type_name("NAME")
       ->allow_extra_args(false)

@@ -19,8 +19,7 @@ void OperateFlags::add_to(CLI::App& command) {
       ->default_str("text")
       ->group(group);
   command
-      .add_flag("--log-requests,!--no-log-requests", log_requests,
-                "Log a line for each request, when it is finished, or none")
+      .add_flag("--log-requests,!--no-log-requests", log_requests, "Log a line for each request when it is finished")
       ->default_str("true")
       ->group(group);
   command

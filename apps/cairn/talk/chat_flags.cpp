@@ -38,8 +38,10 @@ void ChatFlags::add_to(CLI::App& command) {
                   "Whether to print tokens, speed and time after each answer, on standard error; auto: on a terminal")
       ->check(one_of({"on", "off", "auto"}))
       ->capture_default_str();
+  command.add_option("--load", saved, "Saved conversation to continue: a file that /save wrote (default: none)")
+      ->type_name("FILE");
   command.add_flag("--no-history", no_history,
-                   "Do not keep the messages you type for the Up key, and do not offer earlier ones, which are in "
+                   "Neither store the messages you type nor recall earlier ones with the Up key; they are stored in "
                    "cairn/history in $XDG_STATE_HOME or ~/.local/state");
   form.add_to(command);
   sampling.add_to(command, ShownDefaults::kAll);
@@ -50,11 +52,11 @@ void quiet_log(const CLI::App& command) {
 }
 
 Result<void> check_remote_options(const CLI::App& command) {
-  constexpr std::array<std::string_view, 14> kSent = {
+  constexpr std::array<std::string_view, 15> kSent = {
       "url",        "api-key",          "model-file",  "chat-template-kwargs",
       "reasoning",  "reasoning-budget", "stats",       "system",
       "max-tokens", "log-level",        "json-schema", "grammar",
-      "regex",      "no-history"};
+      "regex",      "no-history",       "load"};
   for (const CLI::Option* option : command.get_options()) {
     const auto& names = option->get_lnames();
     if (option->count() == 0 || names.empty() || option->get_group() == kSamplingHeading ||

@@ -23,6 +23,7 @@ struct ChatFlags {
   std::string system;
   std::string hugging_face;        ///< --hf-repo: a model of that hub in place of load.model; empty: none
   std::string models;              ///< folder of `cairn run`
+  std::string saved;               ///< file of a conversation to go on with (saved_talk.h); empty: a new one
   std::vector<std::string> words;  ///< of the only message, instead of a conversation
   int32_t max_tokens = -1;
   int32_t reasoning_budget = -1;  ///< tokens of thinking; -1: no limit

@@ -48,13 +48,13 @@ class Conversation {
  public:
   Conversation(const ChatFlags& flags, TalkModel& model, int& exit_code)
       : flags_(flags), model_(model), exit_code_(exit_code), shows_stats_(flags.shows_stats()) {
-    talk_.system = flags.system;
     reader_ = make_reader();
   }
   void run();
 
  private:
   enum class Next : uint8_t { kGoOn, kLeave };
+  Result<void> begin();
   using Command = Next (Conversation::*)(const std::string& argument);
   struct CommandRow {
     terminal::SlashCommand shown;
@@ -68,6 +68,7 @@ class Conversation {
   void say(std::string_view text) const;
   void say_error(const Error& error);
   void complain(const std::string& text);
+  void tell_loaded() const;
   Next take(const terminal::TypedMessage& typed);
   Next answer(std::string message);
 
@@ -165,10 +166,23 @@ void Conversation::say_error(const Error& error) {
 
 void Conversation::complain(const std::string& text) { say_error(fail(Code::kInvalidArgument, "{}", text).error()); }
 
+Result<void> Conversation::begin() {
+  CAIRN_TRY(talk_, begin_talk(flags_.saved, flags_.system));
+  if (!terminal_) return {};
+  show_aside(model_.description());
+  say("Type a message; /help lists commands.\n");
+  if (!flags_.saved.empty()) tell_loaded();
+  return {};
+}
+
+void Conversation::tell_loaded() const {
+  if (terminal_) say(fmt::format("The conversation goes on from {} messages.\n", talk_.whole().size()));
+}
+
 void Conversation::run() {
-  if (terminal_) {
-    show_aside(model_.description());
-    say("Type a message; /help lists commands.\n");
+  if (const auto begun = begin(); !begun) {
+    exit_code_ = report(begun.error());
+    return;
   }
   for (bool hinted = false;;) {
     if (terminal_) say("\n");
@@ -320,7 +334,7 @@ Conversation::Next Conversation::load(const std::string& file) {
   }
   talk_ = std::move(*talk);
   unanswered_.clear();
-  if (terminal_) say(fmt::format("The conversation goes on from {} messages.\n", talk_.whole().size()));
+  tell_loaded();
   return Next::kGoOn;
 }
 
@@ -359,7 +373,7 @@ Conversation::Next Conversation::help(const std::string&) {
 void converse(const ChatFlags& flags, TalkModel& model, int& exit_code) { Conversation(flags, model, exit_code).run(); }
 
 Result<void> answer_once(const ChatFlags& flags, TalkModel& model, const std::string& message) {
-  Talk talk{.system = flags.system};
+  CAIRN_TRY(Talk talk, begin_talk(flags.saved, flags.system));
   talk.messages.push_back({{"role", "user"}, {"content", utf8_replace_invalid(message)}});
   CAIRN_TRY(const TalkAnswer answer, model.answer(flags, talk.whole()));
   CAIRN_TRY_VOID(show(answer.text.ends_with('\n') ? "" : "\n"));

@@ -77,8 +77,8 @@ Result<void> save_talk(const std::string& path, const std::string& model, const 
   return {};
 }
 
-Result<Talk> load_talk(const std::string& path) {
-  CAIRN_TRY(const std::string text, read_text_file(expand_home(path), "/load"));
+Result<Talk> load_talk(const std::string& path, std::string_view what) {
+  CAIRN_TRY(const std::string text, read_text_file(expand_home(path), what));
   const auto value = read_json(text);
   const ordered_json messages = value ? messages_in(*value) : ordered_json();
   if (messages.is_null())
@@ -87,6 +87,15 @@ Result<Talk> load_talk(const std::string& path) {
                 printable(path));
   Talk talk;
   for (size_t i = 0; i < messages.size(); ++i) CAIRN_TRY_VOID(add_message(messages[i], i + 1, talk));
+  return talk;
+}
+
+Result<Talk> begin_talk(const std::string& path, const std::string& system) {
+  Talk talk;
+  if (!path.empty()) {
+    CAIRN_TRY(talk, load_talk(path, "--load"));
+  }
+  if (!system.empty()) talk.system = system;
   return talk;
 }
 

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 
@@ -24,7 +25,10 @@ std::string expand_home(const std::string& path);
 /// conversation, and no other file. Errors: kInvalidArgument, another file has the name; kIo.
 Result<void> save_talk(const std::string& path, const std::string& model, const Talk& talk);
 /// Reads such a file, or the array of messages alone. Errors: those of read_text_file; kInvalidArgument, with the
-/// message that a conversation in a terminal cannot go on from.
-Result<Talk> load_talk(const std::string& path);
+/// message that a conversation in a terminal cannot go on from. `what` begins those of reading, as for read_text_file.
+Result<Talk> load_talk(const std::string& path, std::string_view what = "/load");
+/// The conversation of that file, or a new one if there is none. `system`: the system message in place of the file's;
+/// empty: the file's. Errors: those of load_talk, for --load.
+Result<Talk> begin_talk(const std::string& path, const std::string& system);
 
 }  // namespace cairn
