@@ -8,7 +8,11 @@ import os
 import pathlib
 import threading
 from ctypes import POINTER, c_char_p, c_float, c_int, c_int32, c_size_t, c_void_p
-from typing import Any, Callable, Optional
+from typing import TYPE_CHECKING, Any, Callable, Optional
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
 
 # cairn_code, in its order from 0.
 CODES = ("ok", "invalid_argument", "not_found", "unsupported", "corrupt_file", "too_large", "out_of_memory",
@@ -35,7 +39,7 @@ LogFunction = ctypes.CFUNCTYPE(None, c_int, c_char_p, c_void_p)
 # What a function returns and takes; where an error comes last, it is left out here. Texts that the caller frees are
 # c_void_p, because ctypes would turn a c_char_p into bytes and lose the pointer.
 _SIZE = POINTER(c_size_t)
-_FAILING = {
+_FAILING: dict[str, tuple[Any, list[Any]]] = {
     "cairn_model_open": (c_void_p, [c_char_p, c_char_p]),
     "cairn_plan": (c_void_p, [c_char_p, c_char_p, _SIZE]),
     "cairn_model_info": (c_void_p, [c_void_p, _SIZE]),
@@ -52,7 +56,7 @@ _FAILING = {
     "cairn_rerank": (c_void_p, [c_void_p, c_char_p, _SIZE]),
     "cairn_logits": (c_void_p, [c_void_p, POINTER(c_int32), c_size_t, c_int, _SIZE, _SIZE]),
 }
-_PLAIN = {
+_PLAIN: dict[str, tuple[Any, list[Any]]] = {
     "cairn_error_code": (c_int, [c_void_p]),
     "cairn_error_message": (c_char_p, [c_void_p]),
     "cairn_error_param": (c_char_p, [c_void_p]),
@@ -122,7 +126,7 @@ def call_for_text(function: str, *arguments: Any) -> str:
         LIBRARY.cairn_free(memory)
 
 
-def call_for_matrix(function: str, *arguments: Any) -> Any:
+def call_for_matrix(function: str, *arguments: Any) -> "NDArray[numpy.float32]":
     """The same for a function that returns rows of floats: a NumPy array of float32 [rows, columns]."""
     try:
         import numpy

@@ -194,7 +194,7 @@ class Model:
         are those of POST /v1/embeddings."""
         with self._handle as pointer:
             vectors = call_for_matrix("cairn_embed", pointer, _request({"input": texts, **fields}))
-        return vectors[0] if isinstance(texts, str) else vectors
+        return vectors.reshape(-1) if isinstance(texts, str) else vectors
 
     def rerank(self, query: str, documents: Sequence[str], **fields: Any) -> List[dict[str, Any]]:
         """How well documents go with a query, best first: [{"index": 2, "relevance_score": 0.97}, ...]."""

@@ -2,6 +2,8 @@
 CAIRN_TEST_DATA the folder that tests/data is unpacked into; ctest sets both."""
 
 import asyncio
+import contextlib
+import io
 import multiprocessing
 import os
 import pathlib
@@ -274,6 +276,19 @@ class EncoderTest(unittest.TestCase):
             numpy.testing.assert_array_equal(vectors[0], vectors[2])
             numpy.testing.assert_array_equal(model.embed("b"), vectors[1])
             self.assertAlmostEqual(float(numpy.linalg.norm(vectors[0])), 1, places=5)
+
+
+class ExamplesTest(unittest.TestCase):
+    def test_the_examples_of_the_page_run(self):
+        page = (ROOT / "docs/python.md").read_text()
+        names = {}
+        examples = re.findall(r"^```python\n(.*?)^```", page, re.S | re.M)
+        self.assertGreater(len(examples), 5)
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            for example in examples:
+                exec(example.replace("model.gguf", str(GUIDE)), names)  # pylint: disable=exec-used
+        names["model"].close()
+        self.assertIn("call_begin weather", printed.getvalue())
 
 
 if __name__ == "__main__":
