@@ -193,7 +193,7 @@ class ModelTest(unittest.TestCase):
 
     def wait_until_idle(self):
         for _ in range(100):
-            if self.model.stats()["running_requests"] == 0:
+            if self.model.stats()["active_requests"] == 0:
                 return
             time.sleep(0.05)
         self.fail("a request is still running")
