@@ -29,6 +29,11 @@ configure_file(packaging/library/cairn.pc.in "${CMAKE_BINARY_DIR}/library/cairn.
 install(FILES "${CMAKE_BINARY_DIR}/library/CairnConfig.cmake" "${CMAKE_BINARY_DIR}/library/CairnConfigVersion.cmake"
   DESTINATION "${package_files}" COMPONENT library)
 install(FILES "${CMAKE_BINARY_DIR}/library/cairn.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT library)
+if(CAIRN_WHEEL)  # folders of scikit-build-core: the Python package, and the environment that it is installed into
+  install(PROGRAMS "$<TARGET_FILE:cairn_shared>" DESTINATION cairn RENAME libcairn.so.0 COMPONENT wheel)
+  install(TARGETS cairn RUNTIME DESTINATION "${SKBUILD_SCRIPTS_DIR}" COMPONENT wheel)
+  install(FILES models/guide/guide.gguf DESTINATION "${SKBUILD_DATA_DIR}/share/cairn" COMPONENT wheel)
+endif()
 # Laid out as here, so that links between pages lead somewhere.
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE NOTICE VERSION DESTINATION "${papers}")
 install(DIRECTORY docs examples DESTINATION "${papers}")

@@ -3,16 +3,18 @@
 #   cairn_VERSION_ARCHITECTURE.deb            for Debian 12; its libraries are those of the system
 #   cairn-VERSION-linux-MACHINE.tar.gz        for any Linux with the glibc of Debian 12; needs no other library, but to
 #                                             ask other servers the machine's libcurl
-# usage: scripts/package.sh [--deb | --tar] [OUT]
-#   --deb, --tar  only that one
-#   OUT           folder for both (default build/package/out)
+#   cairn-VERSION-py3-none-linux_MACHINE.whl  the Python package with the library and the program (docs/python.md); only
+#                                             when it is asked for, as it needs pip and the package index
+# usage: scripts/package.sh [--deb | --tar | --wheel] [OUT]
+#   --deb, --tar, --wheel  only that one
+#   OUT           folder for all (default build/package/out)
 # CAIRN_COMMIT is the commit that `cairn --version` tells, where the sources are no checkout.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kinds=(deb tar)
 case ${1:-} in
   -h | --help) sed -n 's/^# //p' "$0"; exit 0 ;;
-  --deb | --tar) kinds=("${1#--}"); shift ;;
+  --deb | --tar | --wheel) kinds=("${1#--}"); shift ;;
   -*) echo "package.sh: there is no option $1" >&2; exit 2 ;;
 esac
 out=$(realpath -m "${1:-build/package/out}")
@@ -20,6 +22,11 @@ mkdir -p "$out"
 scripts/setup.sh --package
 
 for kind in "${kinds[@]}"; do
+  if [ "$kind" = wheel ]; then
+    python3 -m venv build/package/venv  # pip of a Debian alone does not build for folders outside an environment
+    build/package/venv/bin/pip wheel -q --no-deps -w "$out" .
+    continue
+  fi
   build=$PWD/build/package/$kind
   static=$([ "$kind" = tar ] && echo ON || echo OFF)
   cmake --preset release -B "$build" -DCAIRN_TESTS=OFF -DCAIRN_STATIC="$static" -DCAIRN_COMMIT="${CAIRN_COMMIT:-}" >/dev/null

@@ -15,7 +15,7 @@ build=(g++ cmake ninja-build pkg-config ccache mold git ca-certificates curl
 tests=(libgtest-dev libgmock-dev libbenchmark-dev libsimde-dev clang-format-19 python3 python3-numpy python3-jinja2
        procps prometheus)
 check=(clang-19 clang-tidy-19 libclang-rt-19-dev chromium fonts-dejavu-core)
-package=(dpkg-dev file)
+package=(dpkg-dev file python3-venv)
 # Of the libraries only the headers, and GoogleTest's sources.
 cross=(g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user googletest cmake ninja-build ccache
        nlohmann-json3-dev libfmt-dev libutf8proc-dev libxxhash-dev python3 python3-numpy)
