@@ -27,6 +27,7 @@ void add_pull(CLI::App& app, int& exit_code);
 void add_rm(CLI::App& app, int& exit_code);
 void add_frames(CLI::App& app, int& exit_code);
 void add_generate(CLI::App& app, int& exit_code);
+void add_gguf(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
 void add_quantize(CLI::App& app, int& exit_code);
