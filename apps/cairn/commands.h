@@ -42,6 +42,8 @@ void add_bench(CLI::App& app, int& exit_code);
 void add_cache(CLI::App& app, int& exit_code);
 /// Adds a subcommand of `bench`.
 void add_bench_model(CLI::App& bench, int& exit_code);
+void add_bench_context(CLI::App& bench, int& exit_code);
+void add_bench_recall(CLI::App& bench, int& exit_code);
 
 /// A conversation in the terminal with the model of a file, as `cairn chat` has it.
 Result<void> talk_to_file(const std::string& file, int& exit_code);

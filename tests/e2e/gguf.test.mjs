@@ -15,7 +15,7 @@ after(() => fs.rmSync(folder, { recursive: true, force: true }));
 const at = (name) => path.join(folder, name);
 const bytes = (file) => fs.readFileSync(file);
 const sha256 = (data) => createHash('sha256').update(data).digest('hex');
-const gguf = (...args) => cairn('gguf', ...args);
+const gguf = (...args) => cairn(['gguf', ...args]);
 function done(...args) {
   const { status, stdout, stderr } = gguf(...args);
   assert.equal(status, 0, stderr);
@@ -26,8 +26,8 @@ function done(...args) {
 const large = at('large.gguf');
 const partials = () => fs.readdirSync(folder).filter((name) => name.endsWith('.partial'));
 before(() => {
-  const made = cairn('synth', large, '--arch', 'llama', '--layers', '8', '--width', '1024', '--heads', '8', '--ffn', '4096',
-    '--vocab', '512', '--type', 'F16', '--hollow');
+  const made = cairn(['synth', large, '--arch', 'llama', '--layers', '4', '--width', '1024', '--heads', '8', '--ffn', '4096',
+    '--vocab', '512', '--type', 'F16', '--hollow']);
   assert.equal(made.status, 0, made.stderr);
   assert.ok(fs.statSync(large).size > 100 << 20, String(fs.statSync(large).size));
 });
@@ -72,7 +72,7 @@ test('kill -9 leaves the old file, and the next run no litter', async () => {
 
 test('splice takes tensors byte for byte, and diff finds exactly those', () => {
   const q8 = at('q8.gguf');
-  assert.equal(cairn('quantize', story, q8, 'Q8_0').status, 0);
+  assert.equal(cairn(['quantize', story, q8, 'Q8_0']).status, 0);
   const sums = (file) => {
     const list = done('verify', file, '--sha256-tensors').trim().split('\n').map((line) => line.split('  '));
     return new Map(list.map(([sum, name]) => [name.slice(name.indexOf(':') + 1), sum]));
@@ -104,7 +104,7 @@ test('a changed chat template is the one that is rendered', () => {
   fs.writeFileSync(at('template.jinja'), 'Hello {{ messages[0].content }}!');
   done('set', story, at('template.gguf'), 'general.name=Greeter', '--chat-template', at('template.jinja'));
   const input = `${JSON.stringify({ messages: [{ role: 'user', content: 'you' }] })}\n`;
-  const rendered = cairn('render', at('template.gguf'), { input });
+  const rendered = cairn(['render', at('template.gguf')], { input });
   assert.equal(rendered.status, 0, rendered.stderr);
   assert.match(JSON.parse(rendered.stdout).rendered, /Hello you!/);
   fs.writeFileSync(at('broken.jinja'), 'Hello\n{% if %}');
@@ -158,7 +158,7 @@ test('verify finds damage, numbers that are none, and other checksums', () => {
 
 test('a weight that is not finite is found, with its place', () => {
   const f32 = at('f32.gguf');
-  assert.equal(cairn('quantize', tiny, f32, 'F32').status, 0);
+  assert.equal(cairn(['quantize', tiny, f32, 'F32']).status, 0);
   const data = bytes(f32);
   data.writeFloatLE(Infinity, data.length - 64);
   fs.writeFileSync(f32, data);
@@ -181,7 +181,7 @@ test('errors say what is wrong and what to do', () => {
   wrong(/no tensor of .* has a name that 'nothing' matches; cairn inspect --tensors lists them/, 1, 'splice', story,
     at('x.gguf'), '--from', story, '--tensors', 'nothing');
   wrong(/no such file/, 2, 'diff', story, at('none.gguf'));
-  wrong(/there is no command sett; did you mean set\?/, 2, 'sett');
+  wrong(/there is no command cairn gguf sett; did you mean set\?/, 2, 'sett');
   assert.deepEqual(fs.readdirSync(folder).filter((name) => name.startsWith('x')), []);
   assert.match(gguf().stdout, /Commands:\n {2}set .*\n {2}remove /);
 });
