@@ -181,7 +181,7 @@ void add_bench_context(CLI::App& bench, int& exit_code) {
       ->check(whole_number(1, 1 << 24))
       ->excludes(to)
       ->type_name("512,4096");
-  command->add_option("--answer", flags->answer, "Tokens to decode at each depth, always the likeliest one")
+  command->add_option("--answer", flags->answer, "Tokens to decode at each depth, always the most likely one")
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
   command->add_option("--csv", flags->csv, "Write the CSV to this file (default: standard output)")->type_name("FILE");

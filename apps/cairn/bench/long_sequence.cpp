@@ -28,7 +28,7 @@ Result<void> LongSequence::step(std::vector<TokenId> tokens) {
   const model::BatchSlice slice{SequenceId{}, 0, rows, position_, &table_, model::LogitsWanted::kLast};
   CAIRN_TRY(const model::LogitsView logits, runner_.step({tokens_, std::span(&slice, 1), &pool_}));
   const std::span<const float> row = logits.row(0);
-  likeliest_ = TokenId{static_cast<int32_t>(std::ranges::max_element(row) - row.begin())};
+  next_ = TokenId{static_cast<int32_t>(std::ranges::max_element(row) - row.begin())};
   position_ += rows;
   return {};
 }
@@ -84,17 +84,17 @@ Result<std::vector<double>> LongSequence::decode(int32_t tokens, std::vector<Tok
   using std::chrono::steady_clock;
   const std::vector<SavedState> states = save_states();
   const int32_t position = position_;
-  const TokenId likeliest = likeliest_;
+  const TokenId next = next_;
   std::vector<double> seconds;
   answer.clear();
   for (int32_t i = 0; i < tokens; ++i) {
-    answer.push_back(likeliest_);
+    answer.push_back(next_);
     const auto begin = steady_clock::now();
-    CAIRN_TRY_VOID(step({likeliest_}));  // no page is released: windows go back, too
+    CAIRN_TRY_VOID(step({next_}));  // no page is released: windows go back, too
     seconds.push_back(std::chrono::duration<double>(steady_clock::now() - begin).count());
   }
   position_ = position;
-  likeliest_ = likeliest;
+  next_ = next;
   pool_.release_beyond(table_, position_);
   restore_states(states);
   return seconds;

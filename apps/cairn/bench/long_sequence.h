@@ -32,7 +32,7 @@ class LongSequence {
   /// `period` pages back or, if a window has left that behind, the first one that is left.
   Result<void> copy_page(int32_t period);
 
-  /// Computes the likeliest token `tokens` times, each from the one before, and returns the seconds of each; `answer`
+  /// Computes the most likely token `tokens` times, each from the one before, and returns the seconds of each; `answer`
   /// becomes the tokens. Begins with what was computed last, and then takes everything back: the sequence is as before.
   /// Call it only after compute().
   Result<std::vector<double>> decode(int32_t tokens, std::vector<TokenId>& answer);
@@ -53,7 +53,7 @@ class LongSequence {
   int32_t position_ = 0;
   std::mt19937 random_{1};
   std::vector<TokenId> tokens_;
-  TokenId likeliest_{};  // after the last row
+  TokenId next_{};  // after the last row
 };
 
 }  // namespace cairn::bench

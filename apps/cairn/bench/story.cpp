@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, kFactsMax> kPeople = {
 constexpr std::array<std::string_view, 20> kThings = {
     "a silver compass",  "a sealed letter", "a brass telescope", "a blue notebook",  "a music box",
     "an iron lantern",   "a folded map",    "a velvet purse",    "a glass marble",   "a wooden flute",
-    "a torn photograph", "a copper kettle", "a chess queen",     "a jar of honey",   "a pocket watch",
+    "a torn photograph", "a tin kettle",    "a chess queen",     "a jar of honey",   "a pocket watch",
     "a bone comb",       "a red scarf",     "a pearl button",    "a bundle of keys", "a clay whistle"};
 constexpr std::array<std::string_view, 20> kHidingPlaces = {
     "piano",   "staircase",   "beehive",   "altar",    "bathtub",  "wardrobe",  "fountain",
