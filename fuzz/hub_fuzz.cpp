@@ -1,5 +1,5 @@
-// Fuzzes what hubs answer, the state of unfinished downloads, and models' names: any bytes give an error with a
-// message, or a result whose paths stay within the models folder.
+// Fuzzes what hubs answer, the state of unfinished downloads, lists of checksums, and models' names: any bytes give an
+// error with a message, or a result whose paths stay within the models folder.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -7,6 +7,7 @@
 
 #include "gguf/model_folder.h"
 #include "gguf/split.h"
+#include "hub/checksums.h"
 #include "hub/download.h"
 #include "hub/model_name.h"
 #include "hub/remote_files.h"
@@ -41,6 +42,19 @@ void check_list(std::string_view text) {
   (void)cairn::hub::projector_of(*files);
 }
 
+/// A list of checksums is read again as it is written, but for names with line ends, which no line can have.
+void check_checksums(std::string_view text) {
+  const auto list = cairn::hub::parse_checksums(text, "this.gguf");
+  if (!usable(list)) return;
+  for (const auto& checksum : *list) {
+    if (checksum.sha256.size() != 64) __builtin_trap();
+    const auto again = cairn::hub::parse_checksums(checksum.text(), "other.gguf");
+    const bool has_name = checksum.name.find_first_not_of(" \t") != std::string::npos;
+    if (has_name && (!again || again->size() != 1 || again->front().sha256 != checksum.sha256)) __builtin_trap();
+  }
+  (void)cairn::hub::compare_checksums(*list, *list);
+}
+
 /// A part of a split set names the others, and each of them the set.
 void check_split(const std::string& name) {
   const auto split = cairn::gguf::split_name(name);
@@ -57,6 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   check_name(text);
   check_list(text);
+  check_checksums(text);
   const auto manifest = cairn::hub::read_manifest(text);
   if (usable(manifest) && manifest->model.sha256.size() != 64) __builtin_trap();
   if (const auto state = cairn::hub::read_state(text)) {

@@ -27,6 +27,7 @@ void add_pull(CLI::App& app, int& exit_code);
 void add_rm(CLI::App& app, int& exit_code);
 void add_frames(CLI::App& app, int& exit_code);
 void add_generate(CLI::App& app, int& exit_code);
+void add_gguf(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
 void add_quantize(CLI::App& app, int& exit_code);
@@ -41,6 +42,8 @@ void add_bench(CLI::App& app, int& exit_code);
 void add_cache(CLI::App& app, int& exit_code);
 /// Adds a subcommand of `bench`.
 void add_bench_model(CLI::App& bench, int& exit_code);
+void add_bench_context(CLI::App& bench, int& exit_code);
+void add_bench_recall(CLI::App& bench, int& exit_code);
 
 /// A conversation in the terminal with the model of a file, as `cairn chat` has it.
 Result<void> talk_to_file(const std::string& file, int& exit_code);

@@ -22,21 +22,20 @@
 #include "base/text/bytes_text.h"
 #include "base/text/printable.h"
 #include "commands.h"
-#include "gguf/number_type.h"
 #include "gguf/reader.h"
 #include "help/help_format.h"
 #include "memory_report.h"
+#include "metadata_text.h"
 #include "model/arch/table.h"
 #include "model_argument.h"
 #include "output.h"
+#include "table_text.h"
 
 namespace cairn {
 namespace {
 
 using nlohmann::ordered_json;
 
-constexpr size_t kTextBytesShown = 80;
-constexpr uint64_t kElementsShown = 8;
 constexpr size_t kKeyWidthMax = 48;
 constexpr size_t kTemplateBytesShown = 400;
 
@@ -51,14 +50,6 @@ struct InspectFlags {
 
 // ---- Numbers for people ----
 
-std::string grouped(int64_t number) {
-  std::string digits = std::to_string(number);
-  for (auto place = static_cast<ptrdiff_t>(digits.size()) - 3; place > 0; place -= 3) {
-    digits.insert(static_cast<size_t>(place), ",");
-  }
-  return digits;
-}
-
 std::string human_count(int64_t count) {
   constexpr std::array<std::string_view, 5> kUnits = {"", " thousand", " million", " billion", " trillion"};
   auto value = static_cast<double>(count);
@@ -66,12 +57,6 @@ std::string human_count(int64_t count) {
   for (; value >= 1000 && unit + 1 < kUnits.size(); ++unit) value /= 1000;
   if (unit == 0) return std::to_string(count);
   return fmt::format("{:.{}f}{}", value, value < 10 ? 2 : value < 100 ? 1 : 0, kUnits[unit]);
-}
-
-std::string shape_text(const gguf::Tensor& tensor) {
-  std::string text;
-  for (const int64_t size : tensor.shape) text += (text.empty() ? "" : " x ") + std::to_string(size);
-  return text;
 }
 
 // ---- File contents ----
@@ -105,85 +90,7 @@ Summary summarise(const gguf::Reader& file, const MemoryFlags& memory) {
   return summary;
 }
 
-// ---- Metadata values ----
-
-// A 32-bit float as its shortest decimal, not as the double next to it.
-double shortest(float number) { return std::strtod(fmt::format("{}", number).c_str(), nullptr); }
-
-ordered_json value_json(const gguf::Value& value, bool full);
-
-ordered_json array_json(const gguf::Array& array, bool full) {
-  ordered_json out = ordered_json::array();
-  const uint64_t shown = full ? array.size : std::min(array.size, kElementsShown);
-  for (uint64_t i = 0; i < shown; ++i) {
-    if (array.type == gguf::ValueType::kString) {
-      out.push_back(array.strings[i]);
-    } else if (array.type == gguf::ValueType::kArray) {
-      out.push_back(value_json(array.arrays[i], full)["value"]);
-    } else if (array.type == gguf::ValueType::kBool) {
-      out.push_back(array.numbers[i] != std::byte{0});
-    } else {
-      gguf::visit_number_type(array.type, [&]<class T>() {
-        const T number = gguf::load<T>(array.numbers.data() + i * sizeof(T));
-        if constexpr (std::is_same_v<T, float>) {
-          out.push_back(shortest(number));
-        } else {
-          out.push_back(number);
-        }
-      });
-    }
-  }
-  return out;
-}
-
-// JSON of a value: {"type", "value"}, for arrays also "of" and "length"; "value" may then hold only the first elements.
-ordered_json value_json(const gguf::Value& value, bool full) {
-  ordered_json out;
-  out["type"] = gguf::value_type_name(value.type);
-  if (const auto* array = std::get_if<gguf::Array>(&value.data)) {
-    out["of"] = gguf::value_type_name(array->type);
-    out["length"] = array->size;
-    out["value"] = array_json(*array, full);
-  } else if (const auto* number = std::get_if<double>(&value.data)) {
-    out["value"] = value.type == gguf::ValueType::kF32 ? shortest(static_cast<float>(*number)) : *number;
-  } else if (const auto* text = std::get_if<std::string_view>(&value.data)) {
-    out["value"] = *text;
-  } else if (const auto* flag = std::get_if<bool>(&value.data)) {
-    out["value"] = *flag;
-  } else if (const auto* whole = std::get_if<uint64_t>(&value.data)) {
-    out["value"] = *whole;
-  } else {
-    out["value"] = std::get<int64_t>(value.data);
-  }
-  return out;
-}
-
-// A value as one readable line.
-std::string value_text(const gguf::Value& value, bool full) {
-  const size_t bytes_max = full ? std::numeric_limits<size_t>::max() : kTextBytesShown;
-  if (const auto* text = std::get_if<std::string_view>(&value.data)) return printable(*text, bytes_max);
-  const auto* array = std::get_if<gguf::Array>(&value.data);
-  if (array == nullptr) return value_json(value, full)["value"].dump();
-  std::string out = "[";
-  for (const ordered_json& element : array_json(*array, full)) {
-    if (out.size() > 1) out += ", ";
-    const auto* text = element.get_ptr<const std::string*>();
-    out += text == nullptr ? element.dump(-1, ' ', false, ordered_json::error_handler_t::replace)
-                           : fmt::format("\"{}\"", printable(*text, bytes_max));
-  }
-  if (!full && array->size > kElementsShown)
-    out += fmt::format(", ... {} in all", grouped(static_cast<int64_t>(array->size)));
-  return out + "]";
-}
-
 // ---- The two forms of the report ----
-
-// The name of a value's type in the list: "u32", "[string]".
-std::string type_text(const gguf::Value& value) {
-  const auto* array = std::get_if<gguf::Array>(&value.data);
-  return array == nullptr ? std::string(gguf::value_type_name(value.type))
-                          : fmt::format("[{}]", gguf::value_type_name(array->type));
-}
 
 // The type with the most bytes.
 std::string main_type(const Summary& summary) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 
 #include "base/text/printable.h"
@@ -20,6 +21,15 @@ void ProgressLine::show(const std::string& text) {
   shown_ = true;
   std::fputs(("\r\x1b[K" + printable(text)).c_str(), stderr);  // names in it may come from a file
   std::fflush(stderr);
+}
+
+std::string ProgressClock::text(int64_t done, int64_t total) const {
+  if (total <= 0) return "100%";
+  const std::string percent = fmt::format("{:3}%", 100 * done / total);
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin_;
+  if (spent < std::chrono::seconds(1) || done <= 0) return percent;
+  const auto left = static_cast<int64_t>(spent.count() * static_cast<double>(total - done) / static_cast<double>(done));
+  return percent + fmt::format(", {}:{:02} left", left / 60, left % 60);
 }
 
 std::string size_text(int64_t bytes) {

@@ -1,6 +1,7 @@
 /// Shows the progress of a long command.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -20,6 +21,17 @@ class ProgressLine {
  private:
   bool terminal_;
   bool shown_ = false;
+};
+
+/// How far something has come since this was made, and how long the rest takes at the speed so far.
+class ProgressClock {
+ public:
+  ProgressClock() : begin_(std::chrono::steady_clock::now()) {}
+  /// " 45%, 1:05 left"; " 45%" in the first second.
+  std::string text(int64_t done, int64_t total) const;
+
+ private:
+  std::chrono::steady_clock::time_point begin_;
 };
 
 /// "1.20 GiB", "3.4 MiB", "5.6 KiB".

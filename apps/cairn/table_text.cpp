@@ -21,4 +21,12 @@ std::vector<std::string> table_lines(const std::vector<std::vector<std::string>>
   return lines;
 }
 
+std::string grouped(int64_t number) {
+  constexpr size_t kGroupDigits = 3;
+  std::string text = std::to_string(number);
+  const size_t begin = number < 0 ? 1 : 0;
+  for (size_t at = text.size(); at > begin + kGroupDigits;) text.insert(at -= kGroupDigits, ",");
+  return text;
+}
+
 }  // namespace cairn

@@ -4,12 +4,11 @@
 #include <atomic>
 #include <cmath>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "base/system/machine.h"
 #include "base/system/thread_pool.h"
-#include "gguf/split.h"
+#include "convert/contents.h"
 #include "gguf/writer.h"
 #include "quant/codec.h"
 
@@ -24,30 +23,9 @@ constexpr int64_t kPieceElements = 16'384;
 // Elements between two writes: bounds memory (F32 output: 32 MiB) and keeps threads busy.
 constexpr int64_t kSlabElements = 512 * kPieceElements;
 
-bool same_file(const std::filesystem::path& a, const std::filesystem::path& b) {
-  std::error_code missing;  // a file that does not exist is not the same file
-  return std::filesystem::equivalent(a, b, missing);
-}
-
-// Error if the output would replace the input, or a part of it, which is mapped.
-Result<void> check_paths(const std::filesystem::path& in, const std::filesystem::path& out) {
-  std::vector<std::filesystem::path> parts = {in};
-  if (const auto name = gguf::split_name(in.filename().string())) {
-    for (uint32_t part = 1; part <= std::min(name->parts, gguf::kSplitsMax); ++part) {
-      parts.push_back(in.parent_path() / gguf::split_file_name(*name, part));
-    }
-  }
-  for (const auto& part : parts) {
-    if (part == out || same_file(part, out)) {
-      return fail(Code::kInvalidArgument, "the output {} would replace the input; give it another name", out.string());
-    }
-  }
-  return {};
-}
-
 void copy_metadata(const gguf::Metadata& metadata, QuantizeMix mix, gguf::Writer& writer) {
   for (const auto& [key, value] : metadata.values()) {
-    if (!key.starts_with("split.")) writer.set(key, value);
+    if (!is_split_key(key)) writer.set(key, value);
   }
   writer.set_integer("general.quantization_version", gguf::ValueType::kU32, kQuantizationVersion);
   writer.set_integer("general.file_type", gguf::ValueType::kU32, file_type_id(quantize_mix_info(mix).name).value());
@@ -212,7 +190,7 @@ Result<QuantizeReport> quantize_file(const std::filesystem::path& in, const std:
                 options.threads, kQuantizeThreadsMax);
   }
   CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(in));
-  CAIRN_TRY_VOID(check_paths(in, out));
+  CAIRN_TRY_VOID(check_output(in, out));
   CAIRN_TRY(gguf::Writer writer, gguf::Writer::create(out));
   copy_metadata(file.metadata(), options.mix, writer);
   const int threads = options.threads == 0 ? usable_cores() : options.threads;

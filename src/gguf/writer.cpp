@@ -1,13 +1,8 @@
 #include "gguf/writer.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <optional>
 #include <set>
 #include <utility>
@@ -22,12 +17,6 @@ namespace cairn::gguf {
 namespace {
 
 constexpr uint32_t kVersion = 3;
-// A crash leaves NAME.PID-N.partial behind, and process ids are reused, so the next number is tried.
-constexpr int kTemporaryNamesMax = 64;
-
-std::unexpected<Error> io_error(std::string_view what, const std::filesystem::path& path) {
-  return fail(Code::kIo, "cannot {} {}: {}", what, path.string(), std::strerror(errno));
-}
 
 uint64_t padding(uint64_t offset, uint64_t alignment) { return (alignment - offset % alignment) % alignment; }
 
@@ -43,24 +32,11 @@ struct KeyEntry {
   std::string value;  ///< type and value as in the file
 };
 
-// Syncs the folder: without that the file's entry may not reach the disk.
-Result<void> sync_folder(const std::filesystem::path& path) {
-  const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
-  const int file = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (file < 0) return io_error("open", folder);
-  const bool synced = ::fsync(file) == 0 || errno == EINVAL;  // some file systems cannot sync folders
-  auto result = synced ? Result<void>() : Result<void>(io_error("sync", folder));
-  ::close(file);
-  return result;
-}
-
 }  // namespace
 
 struct Writer::State {
-  std::filesystem::path path;
-  std::filesystem::path temporary;
-  int file = -1;
-  bool renamed = false;
+  NewFile file;
+  bool finished = false;
   uint64_t alignment = kAlignmentDefault;
 
   std::vector<KeyEntry> entries;
@@ -73,16 +49,11 @@ struct Writer::State {
   size_t tensor = 0;    ///< index of the tensor whose bytes come next
   uint64_t tensor_written = 0;
 
-  ~State() {
-    if (file >= 0) ::close(file);
-    if (file >= 0 && !renamed) ::unlink(temporary.c_str());
-  }
-
+  explicit State(NewFile empty) : file(std::move(empty)) {}
   void fail_later(Error error) {
     if (!failed) failed = std::move(error);
   }
 
-  Result<void> open_temporary();
   void set_entry(std::string_view key, const Value& value);
   Result<void> check_declaration(std::string_view name, TensorType type, std::span<const int64_t> shape) const;
   std::string header() const;
@@ -91,19 +62,8 @@ struct Writer::State {
   Result<void> begin_data();
   Result<void> write_tensor_bytes(std::span<const std::byte> bytes);
   Result<void> skip_rest();
-  Result<void> finish();
+  Result<void> check_whole();
 };
-
-Result<void> Writer::State::open_temporary() {
-  for (int attempt = 0; attempt < kTemporaryNamesMax; ++attempt) {
-    temporary = path;
-    temporary += fmt::format(".{}-{}.partial", ::getpid(), attempt);
-    file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file >= 0) return {};
-    if (errno != EEXIST) break;
-  }
-  return io_error("create", temporary);
-}
 
 void Writer::State::set_entry(std::string_view key, const Value& value) {
   const std::string place = "key " + printable(key);
@@ -169,13 +129,8 @@ std::string Writer::State::header() const {
 }
 
 Result<void> Writer::State::append(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return io_error("write", temporary);
-    offset += static_cast<uint64_t>(written);
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
+  CAIRN_TRY_VOID(file.write(bytes));
+  offset += bytes.size();
   return {};
 }
 
@@ -219,21 +174,17 @@ Result<void> Writer::State::skip_rest() {
     offset += tensors[tensor].bytes - tensor_written;
     offset += padding(offset, alignment);
   }
-  if (::ftruncate(file, static_cast<off_t>(offset)) != 0) return io_error("make room in", temporary);
-  return {};
+  return file.resize(offset);
 }
 
-Result<void> Writer::State::finish() {
+Result<void> Writer::State::check_whole() {
   CAIRN_TRY_VOID(begin_data());
-  if (renamed) return fail(Code::kInvalidArgument, "the file is finished already");
+  if (finished) return fail(Code::kInvalidArgument, "the file is finished already");
   if (tensor < tensors.size()) {
     return fail_at("tensor " + printable(tensors[tensor].name), Code::kInvalidArgument,
                    "only {} of the tensor's {} bytes were written", tensor_written, tensors[tensor].bytes);
   }
-  if (::fsync(file) != 0) return io_error("sync", temporary);
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return io_error("rename the finished file to", path);
-  renamed = true;
-  return sync_folder(path);
+  return {};
 }
 
 Writer::Writer(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -245,11 +196,8 @@ Result<Writer> Writer::create(const std::filesystem::path& path, uint32_t alignm
   if (const char* problem = alignment_problem(alignment)) {
     return fail(Code::kInvalidArgument, "the alignment is {}, {}", alignment, problem);
   }
-  CAIRN_TRY_VOID(check_file_may_be_made(path));
-  auto state = std::make_unique<State>();
-  state->path = path;
-  CAIRN_TRY_VOID(state->open_temporary());
-  Writer writer(std::move(state));
+  CAIRN_TRY(NewFile file, NewFile::create(path));
+  Writer writer(std::make_unique<State>(std::move(file)));
   if (alignment != kAlignmentDefault) writer.set_integer("general.alignment", ValueType::kU32, alignment);
   return writer;
 }
@@ -287,6 +235,16 @@ Result<void> Writer::skip_rest() {
   return skipped;
 }
 
-Result<void> Writer::finish() { return state_->finish(); }
+Result<void> Writer::sync() {
+  CAIRN_TRY_VOID(state_->check_whole());
+  return state_->file.sync();
+}
+
+Result<void> Writer::finish() {
+  CAIRN_TRY_VOID(state_->check_whole());
+  CAIRN_TRY_VOID(state_->file.finish());
+  state_->finished = true;
+  return {};
+}
 
 }  // namespace cairn::gguf

@@ -16,9 +16,9 @@
 
 namespace cairn::gguf {
 
-/// Writes to a temporary file beside `path`, which finish() syncs and renames, and which is removed without finish(): a
-/// reader sees the complete file or none. An invalid call (a duplicate name, a number that does not fit its type, rows
-/// that are not whole blocks) makes the next write() or finish() fail with the first such error. Not thread-safe.
+/// Writes to a NewFile: a reader sees the complete file or none. An invalid call (a duplicate name, a number that does
+/// not fit its type, rows that are not whole blocks) makes the next write() or finish() fail with the first such error.
+/// Not thread-safe.
 class Writer {
  public:
   /// Errors: kInvalidArgument (an alignment that Reader would refuse), kIo. A file at `path` is replaced by finish().
@@ -44,6 +44,9 @@ class Writer {
   /// Leaves all bytes that were not written zero, as holes in the file if the file system supports them. Errors:
   /// kInvalidArgument (an earlier call), kIo (disk full).
   Result<void> skip_rest();
+  /// Checks that every declared byte was written, and has them reach the disk, for files that are to appear together:
+  /// finish() has little left to do. Errors: those of finish().
+  Result<void> sync();
   /// Checks that every declared byte was written, syncs and renames. Called once; the writer cannot be used afterwards.
   Result<void> finish();
 

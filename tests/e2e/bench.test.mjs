@@ -1,5 +1,5 @@
 // `cairn bench serve` against our own server: what it prints, writes and counts agrees with what the server saw; and
-// `cairn bench model`.
+// `cairn bench model`, `context` and `recall`.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -7,7 +7,7 @@ import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { cairn, program, serve, story, storyTrainedFor } from './server.mjs';
+import { cairn, fixtures, program, serve, story, storyTrainedFor } from './server.mjs';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-bench-'));
 process.on('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
@@ -179,4 +179,106 @@ test('a model far into a context that is filled instead of computed: memory as p
   const far = cairn(['bench', 'model', model, '--depth', '50000']);
   assert.match(far.stderr, /40000/);
   fs.rmSync(model);
+});
+
+function context(model, ...flags) {
+  const { status, stdout, stderr } = cairn(['bench', 'context', model, ...flags]);
+  assert.equal(status, 0, stderr);
+  const [head, ...lines] = stdout.trim().split('\n').map((line) => line.split(','));
+  return lines.map((line) => Object.fromEntries(head.map((name, i) => [name, name === 'answer_hash' ? line[i] : Number(line[i])])));
+}
+
+test('bench context reads each token once, up to the model\'s own context', () => {
+  const rows = context(storyTrainedFor(2048), '--answer', '4');
+  assert.deepEqual(rows.map((row) => row.context_tokens), [512, 1024, 2044]);
+  assert.deepEqual(rows.map((row) => row.new_tokens), [512, 512, 1020]);
+  for (const row of rows) {
+    assert.equal(row.answer_tokens, 4);
+    assert.ok(row.prefill_tokens_per_s > 0 && row.decode_tokens_per_s > 0);
+  }
+  assert.ok(rows[0].kv_bytes > 0);
+  assert.equal(rows[1].kv_bytes, 2 * rows[0].kv_bytes);
+});
+
+test('bench context: an answer is the same whatever depths were measured before', () => {
+  // Full attention, windows, recurrent states of two kinds, compressed rows.
+  for (const model of ['llama', 'gemma3', 'mamba2', 'qwen3next', 'deepseek4'].map((name) => path.join(fixtures, 'models', `${name}.gguf`))) {
+    const all = context(model, '--depths', '20,45,70', '--answer', '8');
+    const last = context(model, '--depths', '70', '--answer', '8');
+    assert.equal(all[2].answer_hash, last[0].answer_hash, model);
+    assert.equal(all[2].kv_bytes, last[0].kv_bytes, model);
+    assert.notEqual(all[0].answer_hash, all[1].answer_hash, model);
+  }
+});
+
+test('bench context writes a file and a chart', () => {
+  const csv = path.join(folder, 'context.csv'), svg = path.join(folder, 'context.svg');
+  const { status, stdout, stderr } = cairn(['bench', 'context', story, '--depths', '100,64', '--answer', '2', '--csv', csv, '--svg', svg]);
+  assert.equal(status, 0, stderr);
+  assert.equal(stdout, '');
+  assert.deepEqual(fs.readFileSync(csv, 'utf8').trim().split('\n').map((line) => line.split(',')[0]), ['context_tokens', '64', '100']);
+  const drawn = fs.readFileSync(svg, 'utf8');
+  assert.match(drawn, /^<svg [^>]*>\n<title>stories260K-f32 on /);
+  assert.equal([...drawn.matchAll(/<polyline points="([^"]*)"/g)].map(([, points]) => points.split(' ').length).join(), '2,2');
+  assert.match(drawn, />64<[\s\S]*>100<[\s\S]*<\/svg>\n$/);
+});
+
+test('bench context says what does not fit', () => {
+  const deep = cairn(['bench', 'context', story, '--to', '100000']);
+  assert.equal(deep.status, 1);
+  assert.match(deep.stderr, /context/);
+  const none = cairn(['bench', 'context', story, '--depths', '0']);
+  assert.equal(none.status, 2);
+  assert.match(none.stderr, /--depths takes 1 to/);
+});
+
+// The set of `cairn bench recall`, with the story that all of its questions have.
+function recall(...flags) {
+  const { status, stdout, stderr } = cairn(['bench', 'recall', story, ...flags]);
+  assert.equal(status, 0, stderr);
+  const questions = stdout.trim().split('\n').map((line) => JSON.parse(line));
+  const texts = questions.map(({ question }) => question.slice(0, question.lastIndexOf('\n')));
+  assert.equal(new Set(texts).size, 1);
+  return { stdout, questions, text: texts[0] };
+}
+
+test('bench recall: each of 16 facts is told once, in the scene that its tag names', () => {
+  const { stdout, questions, text } = recall('--tokens', '24000');
+  assert.equal(recall('--tokens', '24000').stdout, stdout);
+  assert.notEqual(recall('--tokens', '24000', '--seed', '2').text, text);
+  const scenes = text.split(/^Scene (?=\d+\. )/m).slice(1);
+  assert.deepEqual(scenes.map((scene) => parseInt(scene)), Array.from({ length: 190 }, (_, i) => i + 1));
+  assert.equal(questions.length, 16);
+  assert.equal(new Set(questions.map(({ answer }) => answer)).size, 16);
+  let before = 0;
+  for (const { id, kind, tags, question, pattern, answer } of questions) {
+    const [, scene] = tags[1].match(/^scene (\d+) of 190$/);
+    assert.ok(Number(scene) > before, 'in order, and one in a scene');
+    before = Number(scene);
+    const [who] = question.slice(question.lastIndexOf('\n')).match(/(?<=(?:did) )[A-Z]\w+/);
+    const told = scenes.map((one, i) => [i + 1, one.split(/(?<=\.) |\n/).filter((sentence) => sentence.includes(who))])
+      .filter(([, sentences]) => sentences.length > 0);
+    assert.deepEqual(told.map(([number, sentences]) => [number, sentences.length]), [[Number(scene), 1]], who);
+    assert.ok(told[0][1][0].includes(answer), `${who}: ${answer}`);
+    assert.equal(text.split(new RegExp(`\\b${answer}\\b`)).length, 2, `${answer} stands once in the story`);
+    assert.equal(kind, 'pattern', id);
+    const graded = new RegExp(`^(?:${pattern})$`);
+    for (const right of [answer, `It is ${answer}.\n`]) assert.match(right, graded);
+    for (const wrong of ['', 'I do not know', `${answer}`.slice(1), /^\d/.test(answer) ? `1${answer}` : 'nothing'])
+      assert.doesNotMatch(wrong, graded);
+  }
+});
+
+test('bench recall fills the context, and says what does not fit', () => {
+  for (const tokens of [16000, 30000]) {
+    const { text } = recall('--tokens', String(tokens));
+    const input = `${JSON.stringify({ text })}\n`;
+    const { ids } = JSON.parse(cairn(['tokenize', story, '--jsonl'], { input }).stdout);
+    assert.ok(ids.length <= tokens - 200 && ids.length > 0.85 * tokens, `${ids.length} of ${tokens}`);
+  }
+  const short = cairn(['bench', 'recall', story, '--tokens', '512']);
+  assert.equal(short.status, 1);
+  assert.match(short.stderr, /190 scenes take at least \d+ tokens of this model, .*raise --tokens, or choose fewer --scenes/);
+  const many = cairn(['bench', 'recall', story, '--scenes', '4']);
+  assert.match(many.stderr, /16 facts need as many scenes, and there are 4/);
 });

@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <vector>
 
 #include "base/log.h"
+#include "bench/long_sequence.h"
 #include "cache/page_pool.h"
 #include "gguf/reader.h"
 #include "kernels/backend.h"
@@ -32,75 +32,14 @@ int64_t peak_resident_bytes() {
   return ::getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_maxrss * kUnit : 0;
 }
 
-/// A conversation of random tokens.
-class DeepSequence {
- public:
-  DeepSequence(model::Runner& runner, cache::PagePool& pool) : runner_(runner), pool_(pool) {}
-
-  int32_t position() const { return position_; }
-
-  /// Computes `rows` more tokens in one step.
-  Result<void> compute(int32_t rows) {
-    CAIRN_TRY_VOID(extend(rows));
-    std::uniform_int_distribution<int32_t> any(0, static_cast<int32_t>(runner_.vocabulary()) - 1);
-    tokens_.resize(static_cast<size_t>(rows));
-    for (TokenId& token : tokens_) token = TokenId{any(random_)};
-    const model::BatchSlice slice{SequenceId{}, 0, rows, position_, &table_, model::LogitsWanted::kLast};
-    CAIRN_TRY([[maybe_unused]] const model::LogitsView logits, runner_.step({tokens_, std::span(&slice, 1), &pool_}));
-    move_by(rows);
-    return {};
-  }
-
-  /// Appends a page that is a copy of an earlier one; the position is a multiple of kPageTokens. It is the page
-  /// `period` pages back or, if a window has left that behind, the first one that is left.
-  Result<void> copy_page(int32_t period) {
-    const auto page = static_cast<size_t>(position_ / kernels::kPageTokens);
-    CAIRN_TRY_VOID(extend(kernels::kPageTokens));
-    for (int32_t group = 0; group < pool_.groups(); ++group) {
-      const std::vector<PageId>& pages = table_.groups[static_cast<size_t>(group)];
-      const auto begin = pages.begin() + static_cast<ptrdiff_t>(page) - period;
-      const auto from = std::find_if(begin, pages.end(), [](PageId id) { return id != kNoPage; });
-      pool_.copy(group, *from, pages[page]);
-    }
-    move_by(kernels::kPageTokens);
-    return {};
-  }
-
- private:
-  Result<void> extend(int32_t rows) {
-    if (pool_.extend(table_, position_ + rows)) return {};
-    return fail(Code::kOutOfMemory, "the memory planned has no pages for position {}", position_ + rows);
-  }
-  void move_by(int32_t rows) {
-    position_ += rows;
-    pool_.release_behind(table_, position_);
-  }
-
-  model::Runner& runner_;
-  cache::PagePool& pool_;
-  cache::PageTable table_;
-  int32_t position_ = 0;
-  std::mt19937 random_{1};
-  std::vector<TokenId> tokens_;
-};
-
-/// Computes tokens up to a position; returns their number.
-Result<int32_t> compute_to(DeepSequence& sequence, int32_t batch_tokens_max, int32_t position) {
-  const int32_t tokens = position - sequence.position();
-  while (sequence.position() < position) {
-    CAIRN_TRY_VOID(sequence.compute(std::min(batch_tokens_max, position - sequence.position())));
-  }
-  return tokens;
-}
-
 /// Fills exactly `depth` tokens of context: the first ones, and at the end those that do not fill a page, are computed;
 /// the pages between are copied. Returns the number of computed tokens.
-Result<int32_t> fill(DeepSequence& sequence, int32_t batch_tokens_max, int32_t depth) {
-  CAIRN_TRY(const int32_t first, compute_to(sequence, batch_tokens_max, std::min(depth, kComputedTokens)));
+Result<int32_t> fill(bench::LongSequence& sequence, int32_t depth) {
+  CAIRN_TRY(const int32_t first, sequence.compute_to(std::min(depth, kComputedTokens)));
   while (depth - sequence.position() >= kernels::kPageTokens) {
     CAIRN_TRY_VOID(sequence.copy_page(kComputedTokens / kernels::kPageTokens));
   }
-  CAIRN_TRY(const int32_t last, compute_to(sequence, batch_tokens_max, depth));
+  CAIRN_TRY(const int32_t last, sequence.compute_to(depth));
   return first + last;
 }
 
@@ -141,9 +80,9 @@ Result<void> bench_depth(const LoadFlags& flags, int32_t depth, int32_t answer) 
   log_info("memory: {}", plan.stages.back().text());
   CAIRN_TRY_VOID(check_layout(runner->kv_layout()));
   CAIRN_TRY(cache::PagePool pool, cache::PagePool::create(device.memories(), runner->kv_layout(), plan.kv_pages));
-  DeepSequence sequence(*runner, pool);
+  bench::LongSequence sequence(*runner, pool);
   const auto begin = steady_clock::now();
-  CAIRN_TRY(const int32_t computed, fill(sequence, runner->batch_tokens_max(), depth));
+  CAIRN_TRY(const int32_t computed, fill(sequence, depth));
   const auto filled = steady_clock::now();
   log_info("{} tokens of context after {:.1f} s", sequence.position(),
            std::chrono::duration<double>(filled - begin).count());

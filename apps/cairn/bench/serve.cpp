@@ -216,6 +216,8 @@ void add_bench(CLI::App& app, int& exit_code) {
   set_help(*command, "cairn bench serve --url http://127.0.0.1:8080 --clients 8");
   add_bench_serve(*command, exit_code);
   add_bench_model(*command, exit_code);
+  add_bench_context(*command, exit_code);
+  add_bench_recall(*command, exit_code);
 }
 
 }  // namespace cairn

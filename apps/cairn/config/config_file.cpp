@@ -27,7 +27,7 @@ std::unexpected<Error> refuse_setting(const std::string& where, std::string_view
   return fail(Code::kInvalidArgument, "{}: {}", where, what);
 }
 
-std::string json_text(const toml::node& node) {
+std::string node_text(const toml::node& node) {
   std::ostringstream text;
   if (const toml::table* table = node.as_table()) text << toml::json_formatter(*table);
   if (const toml::array* list = node.as_array()) text << toml::json_formatter(*list);
@@ -35,12 +35,12 @@ std::string json_text(const toml::node& node) {
 }
 
 /// Nothing for dates and times.
-std::optional<std::string> value_text(const toml::node& node) {
+std::optional<std::string> setting_text(const toml::node& node) {
   if (const auto* text = node.as_string()) return text->get();
   if (const auto* number = node.as_integer()) return fmt::format("{}", number->get());
   if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());
   if (const auto* truth = node.as_boolean()) return truth->get() ? "true" : "false";
-  if (node.is_table()) return json_text(node);
+  if (node.is_table()) return node_text(node);
   return std::nullopt;
 }
 
@@ -51,7 +51,7 @@ Result<Setting> setting_of(const std::string& path, const toml::key& key, const 
   if (list != nullptr && list->size() > kConfigListMax)
     return refuse_setting(setting.where, fmt::format("{} has more than {} values", name, kConfigListMax));
   const auto add = [&](const toml::node& value) {
-    auto text = value_text(value);
+    auto text = setting_text(value);
     if (text) setting.values.push_back(std::move(*text));
     return text.has_value();
   };

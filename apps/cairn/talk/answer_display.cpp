@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "output.h"
+#include "table_text.h"
 #include "terminal/raw_mode.h"
 #include "terminal/text_width.h"
 
@@ -16,7 +17,6 @@ namespace {
 
 constexpr std::string_view kDim = "\x1b[2m";
 constexpr std::string_view kPlain = "\x1b[0m";
-constexpr size_t kGroupDigits = 3;
 /// Seconds after which waiting is told though nothing is known of it.
 constexpr double kSilentSeconds = 1;
 
@@ -25,13 +25,6 @@ std::string rate_text(int64_t tokens, double seconds) {
 }
 
 }  // namespace
-
-std::string grouped(int64_t number) {
-  std::string text = std::to_string(number);
-  const size_t begin = number < 0 ? 1 : 0;
-  for (size_t at = text.size(); at > begin + kGroupDigits;) text.insert(at -= kGroupDigits, ",");
-  return text;
-}
 
 std::string AnswerStats::text(int64_t context_tokens) const {
   std::string all;

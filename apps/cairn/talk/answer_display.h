@@ -28,9 +28,6 @@ struct AnswerStats {
   std::string text(int64_t context_tokens) const;
 };
 
-/// 1234567 -> "1,234,567".
-std::string grouped(int64_t number);
-
 /// Prints thinking in another shade than the answer on a terminal, and not at all elsewhere; there Markdown gets
 /// colours, too.
 class AnswerDisplay {

@@ -17,6 +17,7 @@
 #include "base/text/utf8.h"
 #include "commands.h"
 #include "output.h"
+#include "table_text.h"
 #include "talk/completion.h"
 #include "talk/saved_talk.h"
 #include "talk/talk_settings.h"

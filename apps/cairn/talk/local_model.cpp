@@ -17,6 +17,7 @@
 #include "loader/catalog/description.h"
 #include "loader/model_load.h"
 #include "output.h"
+#include "table_text.h"
 #include "talk/status_line.h"
 
 namespace cairn {

@@ -64,5 +64,46 @@ TEST_F(NewFileTest, ReplacesNothingThatIsNoFile) {
   EXPECT_THAT(NewFile::create(folder_ / "none" / "file").error().text(), HasSubstr("cannot create"));
 }
 
+TEST_F(NewFileTest, DeletesWhatKilledProcessesLeft) {
+  const std::string name = path_.filename().string();
+  for (const char* abandoned : {".1-0.partial", ".4194304-63.partial", ".77.partial"})
+    std::ofstream(folder_ / (name + abandoned)) << "half";
+  // What others have, and what only looks similar, stays.
+  const auto others = {"other.1-0.partial", "file.partial",    "file.1-0.partial.gguf", "file.x-0.partial",
+                       "file.1-.partial",   "file.-1.partial", "file.gguf.1-0.partial"};
+  for (const char* other : others) std::ofstream(folder_ / other) << "other";
+  std::filesystem::create_directory(folder_ / "file.5-0.partial");
+  std::filesystem::create_symlink("other.1-0.partial", folder_ / "file.6-0.partial");
+  ASSERT_TRUE(NewFile::create(path_)->finish());
+  for (const char* other : others) EXPECT_TRUE(std::filesystem::exists(folder_ / other)) << other;
+  EXPECT_EQ(files(), std::ssize(others) + 3) << "those, the folder, the link, and the file";
+}
+
+TEST_F(NewFileTest, DeletesNothingThatIsBeingWritten) {
+  auto first = NewFile::create(path_);
+  ASSERT_TRUE(first && first->write(bytes("first")));
+  auto second = NewFile::create(path_);
+  ASSERT_TRUE(second && second->write(bytes("second")));
+  EXPECT_EQ(files(), 2);
+  ASSERT_TRUE(second->finish());
+  ASSERT_TRUE(first->finish());
+  EXPECT_EQ(text(), "first");
+  EXPECT_EQ(files(), 1);
+}
+
+TEST_F(NewFileTest, AFileThatIsSyncedHasNoNameYet) {
+  auto file = NewFile::create(path_);
+  ASSERT_TRUE(file && file->write(bytes("whole")) && file->sync());
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  ASSERT_TRUE(file->finish());
+  EXPECT_EQ(text(), "whole");
+}
+
+TEST_F(NewFileTest, WhatWasNotWrittenIsZeros) {
+  auto file = NewFile::create(path_);
+  ASSERT_TRUE(file && file->write(bytes("a")) && file->resize(3) && file->finish());
+  EXPECT_EQ(text(), std::string("a\0\0", 3));
+}
+
 }  // namespace
 }  // namespace cairn
