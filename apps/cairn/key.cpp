@@ -15,6 +15,7 @@
 #include "api/access/key_file.h"
 #include "base/system/random_id.h"
 #include "base/text/printable.h"
+#include "base/text/text_file.h"
 #include "commands.h"
 #include "help/help_format.h"
 #include "output.h"
