@@ -106,7 +106,7 @@ std::string trace_of(const evaluation::QuestionRun& run, std::span<const Questio
                                {"tokens", state.answer.tokens},
                                {"outcome", evaluation::outcome_name(state.grade.outcome)},
                                {"read", state.grade.read}};
-    text += json_text(line) + "\n";
+    text += cairn::json_text(line) + "\n";
   }
   return text;
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "chat/answer/reader.h"
 #include "chat/completion_prompt.h"
 #include "evaluation/answerer.h"
+#include "gguf/reader.h"
 #include "grammar/grammar_source.h"
 #include "tokenizer/tokenizer.h"
 
@@ -26,12 +28,17 @@ struct LocalModel {
 };
 
 Result<LocalModel> load_model(const LoadFlags& asked, int32_t parallel, int32_t max_tokens) {
-  LoadFlags wanted = asked;
-  loader::LoadOptions& options = wanted.options;
-  if (options.model.context_tokens == 0 && max_tokens > 0) options.model.context_tokens = max_tokens + kPromptTokens;
-  options.sequences = options.engine.sequences_max = options.engine.queue_max = parallel;
   LocalModel model;
-  CAIRN_TRY(model.load, wanted.found({.made = true}));
+  CAIRN_TRY(model.load, asked.found({.made = true}));
+  loader::LoadOptions& options = model.load.options;
+  options.sequences = options.engine.sequences_max = options.engine.queue_max = parallel;
+  if (options.model.context_tokens == 0 && max_tokens > 0) {
+    CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(model.load.model));
+    const auto architecture = file.metadata().string("general.architecture");
+    const int64_t trained =
+        architecture ? file.metadata().integer_or(std::string(*architecture) + ".context_length", 0).value_or(0) : 0;
+    if (trained > max_tokens + kPromptTokens) options.model.context_tokens = max_tokens + kPromptTokens;
+  }
   CAIRN_TRY(model.loaded, model.load.load());
   if (model.loaded->embedder != nullptr)
     return fail(Code::kUnsupported, "{} is an encoder: it answers no questions", model.loaded->name);
