@@ -34,6 +34,7 @@ void add_quantize(CLI::App& app, int& exit_code);
 void add_synth(CLI::App& app, int& exit_code);
 void add_logits(CLI::App& app, int& exit_code);
 void add_perplexity(CLI::App& app, int& exit_code);
+void add_eval(CLI::App& app, int& exit_code);
 void add_tokenize(CLI::App& app, int& exit_code);
 void add_render(CLI::App& app, int& exit_code);
 void add_grammar(CLI::App& app, int& exit_code);
@@ -44,6 +45,9 @@ void add_cache(CLI::App& app, int& exit_code);
 void add_bench_model(CLI::App& bench, int& exit_code);
 void add_bench_context(CLI::App& bench, int& exit_code);
 void add_bench_recall(CLI::App& bench, int& exit_code);
+/// Adds subcommands of `eval`.
+void add_eval_compare(CLI::App& eval, int& exit_code);
+void add_eval_score(CLI::App& eval, int& exit_code);
 
 /// A conversation in the terminal with the model of a file, as `cairn chat` has it.
 Result<void> talk_to_file(const std::string& file, int& exit_code);

@@ -15,6 +15,8 @@ const file = (name, text) => {
 };
 const config = file('config.toml', 'port = 0\n');
 const words = file('words.txt', 'Once upon a time there was a little girl who liked to play in the garden. '.repeat(20));
+const graded = file('graded.json', '{"questions": [{"id": "a", "kind": "choice", "outcome": "right"}]}');
+const scored = file('scored.jsonl', '{"prompt": "Once", "continuation": " upon a time"}\n');
 const template = file('t.jinja', '{{ messages }}');
 fs.mkdirSync(path.join(folder, 'none'));
 
@@ -35,6 +37,8 @@ const runs = {
   synth: () => ['--arch', 'llama', '--dry-run'],
   logits: () => [tiny, '--tokens', '1,2,3'],
   perplexity: () => [story, words, '-c', '64', '--chunks', '1'],
+  'eval compare': () => [graded, graded],
+  'eval score': () => [story, scored],
   tokenize: () => [story, '-p', 'Once'],
   render: () => ['--template', template],
   'grammar check': () => ['--jsonl'],

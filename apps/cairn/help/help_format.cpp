@@ -86,7 +86,7 @@ bool has_flag(const CLI::Option& option) { return option.nonpositional(); }
 
 std::string usage(const CLI::App& command, const std::string& name) {
   std::string text = "Usage: " + name;
-  if (!subcommands_of(command).empty()) return text + " COMMAND\n";
+  if (needs_subcommand(command)) return text + " COMMAND\n";
   for (const CLI::Option* option : options_of(command))
     if (option->get_required() && !is_positional(*option)) text += " " + names_text(*option);
   text += " [FLAGS]";
@@ -153,6 +153,11 @@ std::string all_flags(const std::vector<const CLI::Option*>& options, size_t wid
 }
 
 }  // namespace
+
+bool needs_subcommand(const CLI::App& app) {
+  return !subcommands_of(app).empty() &&
+         std::ranges::none_of(options_of(app), [](const CLI::Option* option) { return is_positional(*option); });
+}
 
 std::vector<const CLI::App*> subcommands_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App* each) { return !each->get_name().empty(); });

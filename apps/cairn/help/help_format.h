@@ -38,6 +38,8 @@ void set_help(CLI::App& command, const std::string& example, const std::vector<s
 
 /// The subcommands that have names.
 std::vector<const CLI::App*> subcommands_of(const CLI::App& app);
+/// Whether the word behind the command has to be one of its subcommands: it has some, and no arguments of its own.
+bool needs_subcommand(const CLI::App& app);
 /// The options of the command, and those of its groups that are commands without a name, which CLI11 makes of options
 /// of which one has to be given.
 std::vector<const CLI::Option*> options_of(const CLI::App& command);

@@ -89,7 +89,7 @@ std::string unexpected(const CLI::App& app) {
   const auto flag = std::ranges::find_if(left, is_flag_word);
   if (flag != left.end()) return unknown_flag(command.remaining().empty() ? app : command, *flag);
   if (left.empty()) return "the command line has too many words" + see_help(command);
-  if (!subcommands_of(command).empty()) return no_such_command(command, left.front());
+  if (needs_subcommand(command)) return no_such_command(command, left.front());
   return fmt::format("{} has no use for {}{}", full_name(command), printable(left.front()), see_help(command));
 }
 
@@ -143,7 +143,7 @@ std::string no_such_command(const CLI::App& app, const std::string& name) {
 std::optional<std::string> unknown_command(const CLI::App& app, std::span<const std::string> words) {
   const CLI::App* command = &app;
   for (const std::string& word : words) {
-    if (subcommands_of(*command).empty() || word.starts_with('-')) return std::nullopt;
+    if (!needs_subcommand(*command) || word.starts_with('-')) return std::nullopt;
     const CLI::App* next = subcommand_named(*command, word);
     if (next == nullptr) return no_such_command(*command, word);
     command = next;

@@ -51,7 +51,7 @@ void quiet_log(const CLI::App& command) {
   if (command.get_option("--log-level")->count() == 0) set_log_level(LogLevel::kWarning);
 }
 
-Result<void> check_remote_options(const CLI::App& command) {
+Result<void> check_remote_options(const CLI::App& command, std::span<const std::string_view> others) {
   constexpr std::array<std::string_view, 15> kSent = {
       "url",        "api-key",          "model-file",  "chat-template-kwargs",
       "reasoning",  "reasoning-budget", "stats",       "system",
@@ -60,7 +60,8 @@ Result<void> check_remote_options(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     const auto& names = option->get_lnames();
     if (option->count() == 0 || names.empty() || option->get_group() == kSamplingHeading ||
-        std::ranges::find(kSent, names.front()) != kSent.end())
+        std::ranges::find(kSent, names.front()) != kSent.end() ||
+        std::ranges::find(others, names.front()) != others.end())
       continue;
     return fail(Code::kInvalidArgument,
                 "--{} has no effect with --url: it is for a model that is loaded here; leave it out", names.front());

@@ -3,7 +3,9 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -39,7 +41,8 @@ struct ChatFlags {
 
 /// Keeps the log to warnings unless the flag says otherwise.
 void quiet_log(const CLI::App& command);
-/// Options that load a model have no effect where a server has it. Error: kInvalidArgument with the first of them.
-Result<void> check_remote_options(const CLI::App& command);
+/// Options that load a model have no effect where a server has it. `others`: names of options that have. Error:
+/// kInvalidArgument with the first that has none.
+Result<void> check_remote_options(const CLI::App& command, std::span<const std::string_view> others = {});
 
 }  // namespace cairn
