@@ -27,16 +27,18 @@ struct AdapterName {
 AdapterName adapter_name(std::string_view name) {
   constexpr std::string_view kPrefix = "base_model.model.";
   if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
-  for (const bool second : {false, true}) {
-    for (const std::string_view mark : second
-                                           ? std::initializer_list<std::string_view>{".lora_B", ".lora_embedding_B"}
-                                           : std::initializer_list<std::string_view>{".lora_A", ".lora_embedding_A"}) {
-      const size_t at = name.find(mark);
-      if (at == std::string_view::npos) continue;
-      const std::string_view after = name.substr(at + mark.size());
-      if (after.empty() || after == ".weight" || after == ".default.weight" || after == ".default")
-        return {fmt::format("{}.weight", name.substr(0, at)), second};
-    }
+  struct Mark {
+    std::string_view text;
+    bool second;
+  };
+  constexpr Mark kMarks[] = {
+      {".lora_A", false}, {".lora_embedding_A", false}, {".lora_B", true}, {".lora_embedding_B", true}};
+  for (const auto& [mark, second] : kMarks) {
+    const size_t at = name.find(mark);
+    if (at == std::string_view::npos) continue;
+    const std::string_view after = name.substr(at + mark.size());
+    if (after.empty() || after == ".weight" || after == ".default.weight" || after == ".default")
+      return {fmt::format("{}.weight", name.substr(0, at)), second};
   }
   return {};
 }
@@ -159,7 +161,7 @@ Result<ConvertReport> convert_adapter(const fs::path& folder, const fs::path& ba
     report.elements += tensor.rows->count() * tensor.rows->length();
   report.bytes = row_bytes(type, report.elements);
   const std::vector<TensorType> types(conversion.tensors().size(), type);
-  CAIRN_TRY(report.files, write_files(out, metadata, conversion.tensors(), types, options));
+  CAIRN_TRY(report.files, write_files(out, conversion, types, options));
   return report;
 }
 

@@ -122,6 +122,10 @@ void Checkpoint::release(std::span<const std::byte> bytes) const {
   }
 }
 
+void Checkpoint::release() const {
+  for (const MappedFile& file : files_) file.release(file.bytes());
+}
+
 int64_t Checkpoint::bytes() const {
   int64_t sum = 0;
   for (const auto& [name, tensor] : tensors_) sum += static_cast<int64_t>(tensor.bytes.size());

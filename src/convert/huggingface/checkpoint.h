@@ -30,6 +30,8 @@ class Checkpoint {
   const StoredTensor* find(std::string_view name) const;
   /// Frees the memory of bytes that have been read; they stay readable.
   void release(std::span<const std::byte> bytes) const;
+  /// Frees the memory of everything that has been read: reading one byte loads pages around it as well.
+  void release() const;
   /// Bytes of all tensors.
   int64_t bytes() const;
 

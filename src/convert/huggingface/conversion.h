@@ -74,11 +74,13 @@ class Conversion {
   void set(std::string_view key, NewMetadata::Value value) {
     metadata_.set(architecture_ + "." + std::string(key), std::move(value));
   }
+  void erase(std::string_view key) { metadata_.erase(architecture_ + "." + std::string(key)); }
   /// Copies a whole number, or another number, of the config, if it is there.
   void copy_integer(std::string_view key, ModelConfig::Names names);
   void copy_number(std::string_view key, ModelConfig::Names names);
   void copy_boolean(std::string_view key, ModelConfig::Names names);
   NewMetadata& metadata() { return metadata_; }
+  const NewMetadata& metadata() const { return metadata_; }
 
   /// Adds a tensor. `shape` is the new file's, row length first.
   void add(std::string name, std::vector<int64_t> shape, RowsPtr rows);

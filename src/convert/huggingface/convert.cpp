@@ -164,7 +164,7 @@ Result<ConvertReport> write_model(Conversion& conversion, const fs::path& folder
     report.elements += rows.count() * rows.length();
     report.bytes += rows.count() * row_bytes(types[i], rows.length());
   }
-  CAIRN_TRY(report.files, write_files(out, conversion.metadata(), conversion.tensors(), types, options));
+  CAIRN_TRY(report.files, write_files(out, conversion, types, options));
   return report;
 }
 

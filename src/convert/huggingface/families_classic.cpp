@@ -43,6 +43,7 @@ void set_phi3_keys(Conversion& conversion) {
                  rope.integer_or({"original_max_position_embeddings"},
                                  conversion.config().integer({"n_positions", "max_position_embeddings"})));
   conversion.set("rope.dimension_count", turned);
+  conversion.erase("rope.scaling.type");  // readers know it by the factors
   conversion.set("attention.sliding_window", conversion.config().integer_or({"sliding_window"}, 0));
   add_long_rope(conversion, turned);
 }

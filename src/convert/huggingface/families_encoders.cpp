@@ -134,6 +134,7 @@ void set_jina2_keys(Conversion& conversion) { set_bert_keys(conversion); }
 
 void set_modern_bert_keys(Conversion& conversion) {
   set_bert_keys(conversion);
+  conversion.metadata().erase("tokenizer.ggml.token_type_count");
   conversion.metadata().set("tokenizer.ggml.add_bos_token", true);
   conversion.metadata().set("tokenizer.ggml.add_eos_token", true);
   conversion.metadata().set("tokenizer.ggml.add_sep_token", true);

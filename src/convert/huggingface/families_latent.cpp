@@ -120,6 +120,10 @@ void set_deepseek4_keys(Conversion& conversion) {
 }
 
 bool change_deepseek4_tensor(Conversion& conversion, SourceTensor& source) {
+  if (source.part == "ffn.gate") {
+    conversion.add(source, source.suffix == ".bias" ? "exp_probs_b.bias" : "ffn_gate_inp.weight");
+    return true;
+  }
   if (source.part.starts_with("mtp.")) return true;
   if (source.part == "ffn.gate.tid2eid") {
     source.rows =
@@ -188,7 +192,6 @@ constexpr NameRow kDeepseek4Names[] = {
     {"attn.indexer.compressor.wkv", "indexer_compressor_kv"},
     {"attn.indexer.compressor.wgate", "indexer_compressor_gate"},
     {"attn.indexer.compressor.norm", "indexer_compressor_norm"},
-    {"ffn.gate", "ffn_gate_inp"},
     {"ffn.gate.tid2eid", "ffn_gate_tid2eid"},
     {"ffn.experts.@.w1", "ffn_gate_exps"},
     {"ffn.experts.@.w2", "ffn_down_exps"},

@@ -74,7 +74,6 @@ bool change_ernie_tensor(Conversion& conversion, SourceTensor& source) {
     add_gate_and_up(conversion, source, "ffn_gate.weight", "ffn_up.weight");
     return true;
   }
-  if (source.part == "mlp.moe_statics.e_score_correction_bias") source.shape = {source.rows->length()};
   return false;
 }
 

@@ -55,6 +55,9 @@ void set_mamba2_keys(Conversion& conversion) {
   conversion.set("context_length", kLongContext);
   conversion.set("feed_forward_length", int64_t{0});
   conversion.set("attention.head_count", int64_t{0});
+  for (const char* key : {"attention.key_length", "attention.value_length", "attention.layer_norm_epsilon"}) {
+    conversion.erase(key);  // there is no attention
+  }
   conversion.set("attention.layer_norm_rms_epsilon",
                  conversion.config().number_or({"layer_norm_epsilon", "rms_norm_eps"}, 1e-5));
 }
@@ -196,6 +199,9 @@ void set_nemotron_h_keys(Conversion& conversion) {
 bool change_nemotron_h_tensor(Conversion& conversion, SourceTensor& source) {
   if (source.part.starts_with("mtp.")) return true;
   change_mamba_tensor(conversion, source);
+  // Nothing is turned, so that any order within heads would do; files and adapters in use have this one.
+  if (source.part == "mixer.q_proj") interleave_heads(source, conversion.heads());
+  if (source.part == "mixer.k_proj") interleave_heads(source, conversion.kv_heads());
   return false;
 }
 

@@ -170,21 +170,22 @@ void add_gate_and_up(Conversion& conversion, const SourceTensor& source, std::st
 void add_llama3_factors(Conversion& conversion, double factor_if_missing) {
   const ModelConfig& rope = conversion.rope().full;
   if (conversion.rope().type() != "llama3") return;
-  const double base = rope.number_or({"rope_theta"}, 10'000.0), factor = rope.number_or({"factor"}, factor_if_missing),
-               low = rope.number_or({"low_freq_factor"}, 1.0), high = rope.number_or({"high_freq_factor"}, 4.0),
-               context = rope.number_or({"original_max_position_embeddings"}, 8192.0);
+  // In float32, as transformers computes the frequencies.
+  const auto number = [&](std::string_view name, double missing) {
+    return static_cast<float>(rope.number_or({name}, missing));
+  };
+  const float base = number("rope_theta", 10'000.0), factor = number("factor", factor_if_missing),
+              low = number("low_freq_factor", 1.0), high = number("high_freq_factor", 4.0),
+              context = number("original_max_position_embeddings", 8192.0);
   std::vector<float> factors;
   const int64_t length = conversion.head_length();
   for (int64_t i = 0; i < length; i += 2) {
-    const double wave = 2.0 * std::numbers::pi * std::pow(base, static_cast<double>(i) / static_cast<double>(length));
-    if (wave < context / high) {
-      factors.push_back(1.0f);
-    } else if (wave > context / low) {
-      factors.push_back(static_cast<float>(factor));
-    } else {
-      const double smooth = (context / wave - low) / (high - low);
-      factors.push_back(static_cast<float>(1.0 / ((1.0 - smooth) / factor + smooth)));
-    }
+    const float frequency = 1.0f / std::pow(base, static_cast<float>(i) / static_cast<float>(length));
+    const float wave = 2.0f * std::numbers::pi_v<float> / frequency;
+    const float smooth = (context / wave - low) / (high - low);
+    factors.push_back(wave < context / high  ? 1.0f
+                      : wave > context / low ? factor
+                                             : 1.0f / ((1.0f - smooth) / factor + smooth));
   }
   const auto count = static_cast<int64_t>(factors.size());
   conversion.add("rope_freqs.weight", {count}, constant_row(std::move(factors)));

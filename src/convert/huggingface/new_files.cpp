@@ -124,10 +124,10 @@ void set_split_keys(gguf::Writer& writer, size_t part, size_t parts, size_t tens
 
 }  // namespace
 
-Result<std::vector<std::filesystem::path>> write_files(const std::filesystem::path& out, const NewMetadata& metadata,
-                                                       std::span<const PlannedTensor> tensors,
+Result<std::vector<std::filesystem::path>> write_files(const std::filesystem::path& out, const Conversion& conversion,
                                                        std::span<const TensorType> types,
                                                        const ConvertOptions& options) {
+  const std::span<const PlannedTensor> tensors = conversion.tensors();
   const std::vector<size_t> begins = file_begins(tensors, types, options.split_bytes);
   const size_t parts = begins.size() - 1;
   if (parts > gguf::kSplitsMax) {
@@ -149,7 +149,7 @@ Result<std::vector<std::filesystem::path>> write_files(const std::filesystem::pa
       path.replace_filename(gguf::split_file_name(name, static_cast<uint32_t>(part + 1)));
     }
     CAIRN_TRY(gguf::Writer writer, gguf::Writer::create(path));
-    if (part == 0) metadata.write(writer);
+    if (part == 0) conversion.metadata().write(writer);
     if (parts > 1) set_split_keys(writer, part, parts, tensors.size());
     for (size_t i = begins[part]; i < begins[part + 1]; ++i)
       writer.declare(tensors[i].name, types[i], tensors[i].shape);
@@ -160,6 +160,7 @@ Result<std::vector<std::filesystem::path>> write_files(const std::filesystem::pa
         progress.bytes_done += bytes;
         if (options.progress) options.progress(progress);
       }));
+      conversion.checkpoint().release();
     }
     writers.push_back(std::move(writer));
     paths.push_back(std::move(path));

@@ -12,11 +12,10 @@
 
 namespace cairn::convert {
 
-/// Writes the tensors with these types, in order, and the metadata into the first file. All files appear when all are
-/// complete. Errors: kCorruptFile (a weight that is no number), kUnsupported (one that the type cannot hold), both with
-/// tensor and place; those of gguf::Writer.
-Result<std::vector<std::filesystem::path>> write_files(const std::filesystem::path& out, const NewMetadata& metadata,
-                                                       std::span<const PlannedTensor> tensors,
+/// Writes the tensors of the conversion with these types, in order, and its metadata into the first file. All files
+/// appear when all are complete. Errors: kCorruptFile (a weight that is no number), kUnsupported (one that the type
+/// cannot hold), both with tensor and place; those of gguf::Writer.
+Result<std::vector<std::filesystem::path>> write_files(const std::filesystem::path& out, const Conversion& conversion,
                                                        std::span<const TensorType> types,
                                                        const ConvertOptions& options);
 

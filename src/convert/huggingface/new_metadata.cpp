@@ -50,6 +50,10 @@ void NewMetadata::set(std::string_view key, Value value) {
   }
 }
 
+void NewMetadata::erase(std::string_view key) {
+  std::erase_if(entries_, [&](const auto& entry) { return entry.first == key; });
+}
+
 bool NewMetadata::contains(std::string_view key) const {
   return std::ranges::find(entries_, key, &std::pair<std::string, Value>::first) != entries_.end();
 }

@@ -20,6 +20,7 @@ class NewMetadata {
 
   /// Whole numbers become u32, lists of them i32; other numbers f32.
   void set(std::string_view key, Value value);
+  void erase(std::string_view key);
   bool contains(std::string_view key) const;
 
   /// Sets all of them in a file.

@@ -62,6 +62,7 @@ class SpecialTokens {
 
   void write_id(const SpecialKind& kind) {
     int64_t id = id_of(texts_[kind.name]);
+    if (kind.name == "eos" && config_.has({"eod_token_id"})) id = config_.integer({"eod_token_id"});  // of Hunyuan
     const std::string name = fmt::format("{}_token_id", kind.name);
     const Json* given = config_.find({name});
     if (given == nullptr) given = find_member(files_.generation, name);

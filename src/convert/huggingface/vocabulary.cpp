@@ -201,7 +201,7 @@ Result<NewVocabulary> read_marked_merges(const TokenizerFiles& files, const nloh
 // A piece that begins a word gets the mark, and one that continues it loses its "##".
 Result<NewVocabulary> read_wordpiece(const TokenizerFiles& files, const nlohmann::json& model, int64_t size) {
   NewVocabulary vocabulary = unused_tokens("bert", size);
-  vocabulary.pre = "default";
+  vocabulary.pre = "jina-v2-en";  // as files have it for all of these; no reader needs it
   CAIRN_TRY_VOID(set_mapped_tokens(model, vocabulary));
   for (const AddedToken& added : added_tokens(files)) vocabulary.set(added.id, added.text, added.kind(), 0);
   for (size_t id = 0; id < vocabulary.tokens.size(); ++id) {
