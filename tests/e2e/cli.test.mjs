@@ -6,6 +6,7 @@ import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
+import { makeHuggingFaceFolder } from './hf_folder.mjs';
 import { cairn, fixtures, parameters, program, serve, story, storyWithControls, tiny, withoutHoles } from './server.mjs';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-cli-'));
@@ -169,6 +170,25 @@ test('quantize writes a smaller model that still runs', () => {
   }
   fails(['quantize', source, out, 'Q9_9'], /TYPE takes .*Q4_K_M.*, not Q9_9/);
   fails(['quantize', source, source, 'Q8_0'], /would replace the input/);
+});
+
+test('convert makes a model that runs of a folder from Hugging Face', () => {
+  const source = makeHuggingFaceFolder(path.join(folder, 'Tiny-Llama'));
+  const out = path.join(folder, 'tiny-llama.gguf');
+  for (const [type, wanted] of [['auto', /llama F32/], ['Q8_0', /llama Q8_0/], ['BF16', /llama BF16/]]) {
+    const run = cairn(['convert', source, out, '--type', type]);
+    assert.equal(run.status, 0, run.stderr);
+    assert.match(run.stdout, wanted);
+    const answer = cairn(['generate', out, '-p', 'ab', '-n', '4', '-q']);
+    assert.equal(answer.status, 0, answer.stderr);
+  }
+  const before = fs.readFileSync(out);
+  fs.writeFileSync(path.join(source, 'model.safetensors'), 'damaged');
+  fails(['convert', source, out], /model\.safetensors.*header/);
+  assert.deepEqual(fs.readFileSync(out), before, 'a run that fails leaves the old file');
+  assert.deepEqual(fs.readdirSync(folder).filter((name) => name.endsWith('.partial')), []);
+  fails(['convert', source, out, '--type', 'Q9_9'], /--type takes auto, .*Q4_K_M.*, not Q9_9/);
+  fails(['convert', path.join(folder, 'none'), out], /config\.json/);
 });
 
 test('synth writes models that run, the same ones for the same seed', () => {

@@ -5,6 +5,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
+import { makeHuggingFaceFolder } from './hf_folder.mjs';
 import { cairn, commands, program, serve, story, tiny } from './server.mjs';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-output-'));
@@ -33,6 +34,7 @@ const runs = {
   generate: () => [story, '-p', 'Once', '-n', '4', '-q'],
   inspect: () => [story],
   list: () => ['--own-models', '--models', path.join(folder, 'none')],
+  convert: () => [makeHuggingFaceFolder(path.join(folder, 'hf')), path.join(folder, 'converted.gguf')],
   quantize: () => [story, path.join(folder, 'quantized.gguf'), 'Q8_0'],
   synth: () => ['--arch', 'llama', '--dry-run'],
   logits: () => [tiny, '--tokens', '1,2,3'],

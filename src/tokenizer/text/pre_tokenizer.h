@@ -34,6 +34,13 @@ struct PreTokenizerSpec {
   bool nfc = false;            ///< whether texts are first converted to Unicode's normal form C
 };
 
+struct NamedPreTokenizer {
+  std::string_view name;
+  PreTokenizerSpec spec;
+};
+
+/// The whole table, sorted by name.
+std::span<const NamedPreTokenizer> pre_tokenizers();
 /// nullptr for an unknown name.
 const PreTokenizerSpec* find_pre_tokenizer(std::string_view name);
 /// All names of the table, for messages: "bloom, chatglm-bpe, ...".

@@ -183,12 +183,7 @@ constexpr SplitRule kViking[] = {{.pattern = R"( ?[^(\s|.,!?\x{2026}\x{3002}\x{F
 // Lines, and runs of line ends.
 constexpr SplitRule kGemma4[] = {{.pattern = R"([^\n]+|[\n]+)"}};
 
-struct Named {
-  std::string_view name;
-  PreTokenizerSpec spec;
-};
-
-constexpr Named kTable[] = {
+constexpr NamedPreTokenizer kTable[] = {
     {"a.x-4.0", {.rules = kGpt2}},
     {"afmoe", {.rules = kAfmoe}},
     {"bailingmoe", {.rules = kBailing}},
@@ -272,8 +267,10 @@ constexpr Named kTable[] = {
 
 }  // namespace
 
+std::span<const NamedPreTokenizer> pre_tokenizers() { return kTable; }
+
 const PreTokenizerSpec* find_pre_tokenizer(std::string_view name) {
-  for (const Named& named : kTable) {
+  for (const NamedPreTokenizer& named : kTable) {
     if (named.name == name) return &named.spec;
   }
   return nullptr;
@@ -281,7 +278,7 @@ const PreTokenizerSpec* find_pre_tokenizer(std::string_view name) {
 
 std::string pre_tokenizer_names() {
   std::string out;
-  for (const Named& named : kTable) out.append(out.empty() ? "" : ", ").append(named.name);
+  for (const NamedPreTokenizer& named : kTable) out.append(out.empty() ? "" : ", ").append(named.name);
   return out;
 }
 
