@@ -95,7 +95,7 @@ class TensorConverter {
     if (to_ == tensor_.type) {
       std::ranges::copy(blocks(begin, end), to.begin());
     } else {
-      quant::encode_row(to_, values, to);
+      quant::encode_row(to_, values, {}, to);
     }
     return kNone;
   }

@@ -91,12 +91,14 @@ float encodable_max(TensorType type) {
   return encoder->max;
 }
 
-void encode_row(TensorType type, std::span<const float> in, std::span<std::byte> blocks) {
+void encode_row(TensorType type, std::span<const float> in, std::span<const float> importance,
+                std::span<std::byte> blocks) {
   const Encoder* encoder = find_encoder(type);
   CAIRN_CHECK(encoder != nullptr);
   const auto elements = static_cast<int64_t>(in.size());
   CAIRN_CHECK(elements % tensor_type_info(type).block_elements == 0);
   CAIRN_CHECK(static_cast<int64_t>(blocks.size()) >= row_bytes(type, elements));
+  CAIRN_CHECK(importance.empty() || importance.size() == in.size());
   encoder->encode(in, blocks.data());
 }
 

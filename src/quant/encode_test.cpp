@@ -20,7 +20,7 @@ constexpr TensorType kEncodable[] = {TensorType::kF32,  TensorType::kF16,  Tenso
 
 std::vector<std::byte> encode(TensorType type, std::span<const float> in) {
   std::vector<std::byte> blocks(static_cast<size_t>(row_bytes(type, static_cast<int64_t>(in.size()))));
-  encode_row(type, in, blocks);
+  encode_row(type, in, {}, blocks);
   return blocks;
 }
 
@@ -148,10 +148,10 @@ TEST(Encode, WritesNothingOutsideItsSpan) {
     // Copies of the exact size, so that the address sanitizer detects a read past them, and an odd address for the
     // blocks.
     const std::vector<float> in(matrix.begin() + 512, matrix.begin() + 768);
-    encode_row(type, in, std::span(blocks).subspan(1, bytes));
+    encode_row(type, in, {}, std::span(blocks).subspan(1, bytes));
     EXPECT_EQ(blocks.front(), std::byte{0xa5});
     EXPECT_EQ(blocks.back(), std::byte{0xa5});
-    encode_row(type, {}, {});
+    encode_row(type, {}, {}, {});
   }
 }
 
