@@ -10,7 +10,7 @@ else()
   install(FILES examples/systemd/cairn.service DESTINATION lib/systemd/system)
 endif()
 install(TARGETS cairn RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-install(FILES models/guide/guide.gguf DESTINATION "${CMAKE_INSTALL_DATADIR}/cairn")  # `cairn chat` without a file
+install(FILES models/guide/guide.gguf models/calibration/calibration.txt DESTINATION "${CMAKE_INSTALL_DATADIR}/cairn")  # `cairn chat` without a file, `cairn imatrix` without a text
 # Laid out as here, so that links between pages lead somewhere.
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE NOTICE VERSION DESTINATION "${papers}")
 install(DIRECTORY docs examples DESTINATION "${papers}")

@@ -29,6 +29,7 @@ void add_frames(CLI::App& app, int& exit_code);
 void add_generate(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
+void add_imatrix(CLI::App& app, int& exit_code);
 void add_quantize(CLI::App& app, int& exit_code);
 void add_synth(CLI::App& app, int& exit_code);
 void add_logits(CLI::App& app, int& exit_code);

@@ -118,7 +118,9 @@ Result<ImportanceMatrix> read_older(std::span<const std::byte> bytes) {
   return matrix;
 }
 
-bool is_gguf(std::span<const std::byte> bytes) { return bytes.size() >= 4 && std::memcmp(bytes.data(), "GGUF", 4) == 0; }
+bool is_gguf(std::span<const std::byte> bytes) {
+  return bytes.size() >= 4 && std::memcmp(bytes.data(), "GGUF", 4) == 0;
+}
 
 void add_scaled(std::vector<float>& to, const std::vector<float>& from, double factor) {
   for (size_t i = 0; i < to.size(); ++i) {
@@ -231,8 +233,7 @@ Result<ColumnImportance> ImportanceMatrix::of(const gguf::Tensor& tensor) const 
   if (inputs == 0) return ColumnImportance{.means = {}, .unreached = std::move(importance.unreached)};
   for (const int64_t m : importance.unreached) {
     for (int64_t i = 0; i < columns; ++i) {
-      importance.means[static_cast<size_t>(m * columns + i)] =
-          static_cast<float>(all[static_cast<size_t>(i)] / inputs);
+      importance.means[static_cast<size_t>(m * columns + i)] = static_cast<float>(all[static_cast<size_t>(i)] / inputs);
     }
   }
   return importance;
