@@ -12,7 +12,8 @@ else()
   install(FILES examples/systemd/user/cairn.service DESTINATION lib/systemd/user)
 endif()
 install(TARGETS cairn RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-install(FILES models/guide/guide.gguf DESTINATION "${CMAKE_INSTALL_DATADIR}/cairn")  # `cairn chat` without a file
+# `cairn chat` without a file, `cairn imatrix` without a text
+install(FILES models/guide/guide.gguf models/calibration/calibration.txt DESTINATION "${CMAKE_INSTALL_DATADIR}/cairn")
 # The library alone: cmake --install BUILD --component library
 set(package_files "${CMAKE_INSTALL_LIBDIR}/cmake/Cairn")
 install(TARGETS cairn_shared EXPORT CairnTargets COMPONENT library LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
@@ -32,7 +33,8 @@ install(FILES "${CMAKE_BINARY_DIR}/library/cairn.pc" DESTINATION "${CMAKE_INSTAL
 if(CAIRN_WHEEL)  # folders of scikit-build-core: the Python package, and the environment that it is installed into
   install(PROGRAMS "$<TARGET_FILE:cairn_shared>" DESTINATION cairn RENAME libcairn.so.0 COMPONENT wheel)
   install(TARGETS cairn RUNTIME DESTINATION "${SKBUILD_SCRIPTS_DIR}" COMPONENT wheel)
-  install(FILES models/guide/guide.gguf DESTINATION "${SKBUILD_DATA_DIR}/share/cairn" COMPONENT wheel)
+  install(FILES models/guide/guide.gguf models/calibration/calibration.txt
+    DESTINATION "${SKBUILD_DATA_DIR}/share/cairn" COMPONENT wheel)
 endif()
 # Laid out as here, so that links between pages lead somewhere.
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE NOTICE VERSION DESTINATION "${papers}")

@@ -31,6 +31,7 @@ void add_gguf(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
 void add_convert(CLI::App& app, int& exit_code);
+void add_imatrix(CLI::App& app, int& exit_code);
 void add_quantize(CLI::App& app, int& exit_code);
 void add_synth(CLI::App& app, int& exit_code);
 void add_logits(CLI::App& app, int& exit_code);

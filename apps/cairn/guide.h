@@ -1,4 +1,4 @@
-/// The demonstration model that comes with Cairn.
+/// Files that come with Cairn: the demonstration model, and a text to calibrate quantisation with.
 #pragma once
 
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace cairn {
 
-/// Path of its file: beside an installed program (../share/cairn), or in the checkout in which the program was built.
-/// Error: kNotFound, with the paths that were tried.
+/// Their paths: beside an installed program (../share/cairn), or in the checkout in which the program was built. Error:
+/// kNotFound, with the paths that were tried.
 Result<std::string> guide_model();
+Result<std::string> calibration_text();
 
 }  // namespace cairn

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text/json.h"
 #include "base/text/text_file.h"
+#include "calibrate/watched_backend.h"
 #include "help/help_format.h"
 #include "help/value_checks.h"
 #include "jinja/jinja.h"
@@ -247,8 +248,8 @@ Result<std::unique_ptr<loader::LoadedModel>> LoadFlags::load() const {
   return loader::load_model_file(model, wanted);
 }
 
-Result<LoadedRunner> LoadFlags::load_runner(const gguf::Reader& file, model::ModelOptions sizes,
-                                            int32_t sequences) const {
+Result<LoadedRunner> LoadFlags::load_runner(const gguf::Reader& file, model::ModelOptions sizes, int32_t sequences,
+                                            calibrate::ProductWatcher* watcher) const {
   CAIRN_TRY(const std::string_view architecture, file.metadata().string("general.architecture"));
   CAIRN_TRY(const std::vector<model::LoraAdapter> adapters, model::open_lora_adapters(options.lora, architecture));
   sizes.adapters = adapters;
@@ -261,6 +262,11 @@ Result<LoadedRunner> LoadFlags::load_runner(const gguf::Reader& file, model::Mod
   };
   CAIRN_TRY(loaded.device, loader::choose_device(file, options.device, fits));
   sizes.weights_in_place = loaded.plan.weights_in_place();
+  if (watcher != nullptr) {
+    for (loader::DevicePart& part : loaded.device.parts) {
+      part.backend = std::make_shared<calibrate::WatchedBackend>(part.backend, *watcher);
+    }
+  }
   if (options.pack_cache && loaded.device.parts.size() == 1) {
     loaded.pack_cache = std::make_unique<model::PackCache>(model, file, loaded.device.backend().packed_format_id());
     sizes.pack_cache = loaded.pack_cache.get();

@@ -17,6 +17,10 @@
 #include "model/weights/pack_cache.h"
 #include "model_argument.h"
 
+namespace cairn::calibrate {
+class ProductWatcher;
+}  // namespace cairn::calibrate
+
 namespace cairn {
 
 /// Adds --kv-type, which takes "f32", "f16", "bf16" or "q8_0".
@@ -61,7 +65,9 @@ struct LoadFlags {
   /// The same without an engine. `file` is open as `model`, a decoder, and outlives what is returned. `sizes` are
   /// `options.model` with the sizes of the steps that a verb without an engine runs, for so many sequences. Errors:
   /// those of choose_device and load_model.
-  Result<LoadedRunner> load_runner(const gguf::Reader& file, model::ModelOptions sizes, int32_t sequences) const;
+  /// `watcher` sees the model's products and outlives what is returned; null: nobody does.
+  Result<LoadedRunner> load_runner(const gguf::Reader& file, model::ModelOptions sizes, int32_t sequences,
+                                   calibrate::ProductWatcher* watcher = nullptr) const;
 
  private:
   void add_computing_flags(CLI::App& command);

@@ -101,8 +101,8 @@ void add_commands(CLI::App& app, int& exit_code) {
   };
   add(kEveryDay, {add_run, add_chat, add_serve, add_list, add_pull, add_rm, add_ps, add_stop, add_doctor});
   add(kServer, {add_config, add_key, add_cache, add_bench, add_frames});
-  add(kModels, {add_inspect, add_show, add_generate, add_convert, add_quantize, add_gguf, add_perplexity, add_eval,
-                add_grammar, add_synth, add_logits, add_tokenize, add_render});
+  add(kModels, {add_inspect, add_show, add_generate, add_convert, add_imatrix, add_quantize, add_gguf, add_perplexity,
+                add_eval, add_grammar, add_synth, add_logits, add_tokenize, add_render});
   add(kProgram, {add_help, add_version});
   refuse_empty_values(app);
 }

@@ -12,6 +12,8 @@
 #include <map>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "base/testing/test_data.h"
 #include "gguf/walk.h"
 #include "gguf/writer.h"
@@ -38,9 +40,10 @@ class Quantize : public ::testing::Test {
   std::filesystem::path path(const std::string& name) const { return folder_ / name; }
 
   // The output of quantize_file, opened.
-  gguf::Reader quantized(const std::filesystem::path& in, QuantizeMix mix) {
+  gguf::Reader quantized(const std::filesystem::path& in, QuantizeMix mix,
+                         const ImportanceMatrix* importance = nullptr) {
     const auto out = path("out.gguf");
-    const auto report = quantize_file(in, out, {.mix = mix, .threads = 2});
+    const auto report = quantize_file(in, out, {.mix = mix, .threads = 2, .importance = importance});
     EXPECT_TRUE(report.has_value()) << report.error().text();
     auto reader = gguf::Reader::open(out);
     EXPECT_TRUE(reader.has_value()) << reader.error().text();
@@ -86,11 +89,33 @@ double nmse_allowed(TensorType type) {
       return 5e-5;
     case TensorType::kQ6_K:
       return 5e-4;
+    case TensorType::kQ5_K:
+    case TensorType::kQ5_0:
+    case TensorType::kQ5_1:
+      return 2.5e-3;
     case TensorType::kQ4_K:
       return 8e-3;
+    case TensorType::kTQ1_0:
+    case TensorType::kTQ2_0:
+      return 0.7;  // of weights that were not trained for three values
     default:
-      return 1e-2;
+      break;
   }
+  const TensorTypeInfo& info = tensor_type_info(type);
+  const double bits = 8.0 * info.block_bytes / info.block_elements;
+  return bits > 4 ? 1.2e-2 : bits > 3 ? 6e-2 : bits > 2.3 ? 0.15 : bits > 2 ? 0.2 : 0.35;
+}
+
+// Importance for every matrix, larger in some columns than in others.
+ImportanceMatrix some_importance(const gguf::Reader& file) {
+  ImportanceMatrix matrix{.datasets = {"text.txt"}, .chunks = 4, .chunk_tokens = 512, .entries = {}};
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    ImportanceEntry& entry = matrix.entries[std::string(tensor.name)];
+    const int64_t matrices = tensor.shape.size() > 2 ? tensor.shape[2] : 1;
+    for (int64_t i = 0; i < matrices * tensor.shape[0]; ++i) entry.sums.push_back(i % 7 == 0 ? 200.0F : 2.0F);
+    entry.counts.assign(static_cast<size_t>(matrices), 2.0F);
+  }
+  return matrix;
 }
 
 std::string bytes_of(const std::filesystem::path& file) {
@@ -105,10 +130,14 @@ std::string text_of(const gguf::Metadata& metadata, std::string_view key) {
 TEST_F(Quantize, EveryMixOfBothModelsKeepsNamesShapesMetadataAndValues) {
   for (const std::string name : {"llama", "quant-llama-f16"}) {
     const gguf::Reader in = open(model(name));
+    const ImportanceMatrix importance = some_importance(in);
     for (const QuantizeMixInfo& mix : quantize_mixes()) {
       SCOPED_TRACE(name + " to " + std::string(mix.name));
-      const gguf::Reader out = quantized(model(name), mix.mix);
-      const std::vector<TensorType> types = choose_types(in, mix.mix);
+      const gguf::Reader out = quantized(model(name), mix.mix, mix.needs_importance ? &importance : nullptr);
+      const std::vector<TensorType> types = plan_types(in.tensors(), ModelTraits::of(in.metadata()),
+                                                       {.mix = mix.mix, .has_importance = mix.needs_importance})
+                                                .value()
+                                                .types;
       ASSERT_EQ(out.tensors().size(), in.tensors().size());
       for (size_t i = 0; i < types.size(); ++i) {
         const gguf::Tensor& before = in.tensors()[i];
@@ -118,8 +147,10 @@ TEST_F(Quantize, EveryMixOfBothModelsKeepsNamesShapesMetadataAndValues) {
         EXPECT_EQ(after.type, types[i]);
         EXPECT_LE(nmse(before, after), nmse_allowed(after.type)) << after.name << tensor_type_name(after.type);
       }
-      EXPECT_EQ(out.metadata().integer("general.file_type").value_or(-1), file_type_id(mix.name));
-      EXPECT_EQ(out.metadata().integer("general.quantization_version").value_or(-1), 2);
+      if (mix.mix != QuantizeMix::kCopy) {
+        EXPECT_EQ(out.metadata().integer("general.file_type").value_or(-1), file_type_id(mix.name));
+        EXPECT_EQ(out.metadata().integer("general.quantization_version").value_or(-1), 2);
+      }
       for (const auto& [key, value] : in.metadata().values()) {
         ASSERT_TRUE(out.metadata().contains(key)) << key;
         EXPECT_EQ(out.metadata().find(key)->type, value.type) << key;
@@ -210,8 +241,135 @@ TEST_F(Quantize, Q4KMUsesWiderTypesInOuterLayersAndEveryThirdBetween) {
     EXPECT_EQ(by_name[prefix + "attn_q.weight"], TensorType::kQ4_K) << layer;
   }
   const std::vector<TensorType> plain = choose_types(in, QuantizeMix::kQ4_K_S);
-  EXPECT_EQ(std::ranges::count(plain, TensorType::kQ4_K), 3 * kLayers);
+  EXPECT_EQ(std::ranges::count(plain, TensorType::kQ4_K), 3 * kLayers - 6);
+  EXPECT_EQ(std::ranges::count(plain, TensorType::kQ5_K), 6) << "four layers' values, two layers' down projections";
   EXPECT_EQ(std::ranges::count(plain, TensorType::kQ6_K), 1);
+}
+
+// What a model's metadata says decides types, too: shared keys, experts, and whether there is an importance matrix.
+TEST_F(Quantize, SharedKeysExpertsAndImportanceDecideTypes) {
+  {
+    MadeModel made(path("small.gguf"));
+    for (const char* kind : {"attn_v", "attn_k", "attn_q", "attn_output", "ffn_down", "ffn_up"}) {
+      made.add("blk.0." + std::string(kind) + ".weight", {256, 2});
+    }
+    made.finish();
+  }
+  const gguf::Reader in = open(path("small.gguf"));
+  const auto types = [&](QuantizeMix mix, const ModelTraits& traits, bool importance) {
+    return plan_types(in.tensors(), traits, {.mix = mix, .has_importance = importance}).value().types;
+  };
+  using enum TensorType;
+  using ::testing::ElementsAre;
+  EXPECT_THAT(types(QuantizeMix::kIQ3_XXS, {}, false), ElementsAre(kIQ3_S, kIQ2_S, kIQ2_S, kIQ3_S, kQ3_K, kIQ3_XXS));
+  EXPECT_THAT(types(QuantizeMix::kIQ3_XXS, {}, true),
+              ElementsAre(kIQ3_XXS, kIQ2_S, kIQ2_S, kIQ3_S, kIQ3_XXS, kIQ3_XXS));
+  EXPECT_THAT(types(QuantizeMix::kQ2_K, {.queries_per_key = 4}, false),
+              ElementsAre(kQ4_K, kQ2_K, kQ2_K, kQ3_K, kQ3_K, kQ2_K));
+  EXPECT_THAT(types(QuantizeMix::kQ2_K, {}, false), ElementsAre(kQ3_K, kQ2_K, kQ2_K, kQ3_K, kQ3_K, kQ2_K));
+  EXPECT_THAT(types(QuantizeMix::kQ3_K_M, {.experts = 8}, false),
+              ElementsAre(kQ8_0, kQ8_0, kQ3_K, kQ5_K, kQ4_K, kQ3_K));
+  EXPECT_THAT(types(QuantizeMix::kIQ1_S, {.experts = 64}, true),
+              ElementsAre(kQ4_K, kIQ1_S, kIQ1_S, kIQ2_XXS, kIQ1_S, kIQ1_S));
+  EXPECT_THAT(plan_types(in.tensors(), {}, {.mix = QuantizeMix::kQ3_K_M, .pure = true})->types, ::testing::Each(kQ3_K));
+}
+
+TEST_F(Quantize, RulesByNameComeBeforeAllElse) {
+  const gguf::Reader in = open(model("quant-llama-f16"));
+  TypeRequest request{.mix = QuantizeMix::kQ4_K_S, .output = TensorType::kQ8_0, .embedding = TensorType::kQ5_K};
+  for (const char* rule : {"blk.0.*ffn_down=q2_k", "ffn_down=Q3_K", "attn_[qk].weight=IQ4_XS"}) {
+    request.rules.push_back(type_rule_of(rule).value());
+  }
+  const auto plan = plan_types(in.tensors(), {}, request);
+  ASSERT_TRUE(plan.has_value()) << plan.error().text();
+  std::map<std::string, TensorType> by_name;
+  for (size_t i = 0; i < plan->types.size(); ++i) by_name[std::string(in.tensors()[i].name)] = plan->types[i];
+  EXPECT_EQ(by_name["blk.0.ffn_down.weight"], TensorType::kQ2_K);
+  EXPECT_EQ(by_name["blk.1.ffn_down.weight"], TensorType::kQ3_K);
+  EXPECT_EQ(by_name["blk.1.attn_k.weight"], TensorType::kIQ4_XS);
+  EXPECT_EQ(by_name["blk.1.ffn_up.weight"], TensorType::kQ4_K);
+  EXPECT_EQ(by_name["token_embd.weight"], TensorType::kQ5_K);
+  if (in.find_tensor("output.weight") != nullptr) EXPECT_EQ(by_name["output.weight"], TensorType::kQ8_0);
+  request.rules.push_back(type_rule_of("no_such_matrix=Q8_0").value());
+  EXPECT_THAT(plan_types(in.tensors(), {}, request).error().text(), HasSubstr("no_such_matrix"));
+  for (const char* bad : {"ffn_down", "=Q8_0", "ffn_down=Q9", "ffn_(=Q8_0", "ffn_down=I32"}) {
+    EXPECT_FALSE(type_rule_of(bad).has_value()) << bad;
+  }
+}
+
+TEST_F(Quantize, ImportanceMakesImportantColumnsMoreExactAndIsRecorded) {
+  const gguf::Reader in = open(model("quant-llama-f16"));
+  const ImportanceMatrix importance = some_importance(in);
+  const auto weighted_error = [&](const gguf::Reader& out) {
+    double error = 0;
+    for (const gguf::Tensor& tensor : in.tensors()) {
+      if (keeps_type(tensor)) continue;
+      const std::vector<float> means = importance.of(tensor)->means;
+      const std::vector<float> a = values(tensor), b = values(*out.find_tensor(tensor.name));
+      for (size_t i = 0; i < a.size(); ++i) error += means[i % means.size()] * std::pow(a[i] - b[i], 2.0);
+    }
+    return error;
+  };
+  const double without = weighted_error(quantized(model("quant-llama-f16"), QuantizeMix::kQ3_K_S));
+  const gguf::Reader out = quantized(model("quant-llama-f16"), QuantizeMix::kQ3_K_S, &importance);
+  EXPECT_LT(weighted_error(out), 0.8 * without);
+  EXPECT_EQ(text_of(out.metadata(), "quantize.imatrix.dataset"), "text.txt");
+  EXPECT_EQ(out.metadata().integer("quantize.imatrix.chunks_count").value_or(-1), 4);
+  EXPECT_EQ(out.metadata().integer("quantize.imatrix.entries_count").value_or(-1), std::ssize(importance.entries));
+}
+
+TEST_F(Quantize, TypesOfFewBitsAreRefusedWithoutImportance) {
+  for (const QuantizeMixInfo& mix : quantize_mixes()) {
+    const auto report = plan_quantize(open(model("quant-llama-f16")), {.mix = mix.mix});
+    ASSERT_EQ(report.has_value(), !mix.needs_importance) << mix.name;
+    if (!report) EXPECT_THAT(report.error().text(), HasSubstr("--imatrix"));
+  }
+  QuantizeOptions options{.mix = QuantizeMix::kQ8_0};
+  options.types.rules = {type_rule_of("ffn_up=IQ2_XXS").value()};
+  const auto report = plan_quantize(open(model("quant-llama-f16")), options);
+  ASSERT_FALSE(report.has_value());
+  EXPECT_THAT(report.error().text(), AllOf(HasSubstr("ffn_up"), HasSubstr("IQ2_XXS")));
+}
+
+TEST_F(Quantize, ADryRunSaysWhatIsWritten) {
+  const gguf::Reader in = open(model("quant-llama-f16"));
+  const QuantizeOptions options{.mix = QuantizeMix::kQ4_K_M, .threads = 2};
+  const auto planned = plan_quantize(in, options);
+  const auto done = quantize_file(model("quant-llama-f16"), path("out.gguf"), options);
+  ASSERT_TRUE(planned.has_value() && done.has_value());
+  EXPECT_EQ(planned->bytes_out, done->bytes_out);
+  int64_t bytes = 0;
+  for (const auto& [type, size] : planned->sizes) bytes += size.bytes;
+  EXPECT_EQ(bytes, planned->bytes_out);
+}
+
+TEST_F(Quantize, WritesSplitFilesThatAreTheSameModel) {
+  const auto whole =
+      quantize_file(model("quant-llama-f16"), path("whole.gguf"), {.mix = QuantizeMix::kQ8_0, .threads = 2});
+  ASSERT_TRUE(whole.has_value());
+  const int64_t most = whole->bytes_out / 3;
+  const auto report = quantize_file(model("quant-llama-f16"), path("parts.gguf"),
+                                    {.mix = QuantizeMix::kQ8_0, .threads = 2, .split_bytes_max = most});
+  ASSERT_TRUE(report.has_value()) << report.error().text();
+  EXPECT_GE(report->files, 3);
+  EXPECT_FALSE(std::filesystem::exists(path("parts.gguf")));
+  const auto first = path(fmt::format("parts-00001-of-{:05}.gguf", report->files));
+  const gguf::Reader one = open(path("whole.gguf")), parts = open(first);
+  ASSERT_EQ(parts.tensors().size(), one.tensors().size());
+  for (const gguf::Tensor& tensor : one.tensors()) {
+    EXPECT_TRUE(std::ranges::equal(tensor.bytes, parts.find_tensor(tensor.name)->bytes)) << tensor.name;
+  }
+  // The parts again, once kept and once joined.
+  const auto kept = quantize_file(first, path("kept.gguf"), {.mix = QuantizeMix::kCopy, .keep_split = true});
+  ASSERT_TRUE(kept.has_value()) << kept.error().text();
+  EXPECT_EQ(kept->files, report->files);
+  for (int64_t part = 1; part <= report->files; ++part) {
+    const std::string name = fmt::format("-{:05}-of-{:05}.gguf", part, report->files);
+    const auto info = [](const std::filesystem::path& file) { return std::filesystem::file_size(file); };
+    EXPECT_EQ(info(path("kept" + name)), info(path("parts" + name)));
+  }
+  ASSERT_TRUE(quantize_file(first, path("joined.gguf"), {.mix = QuantizeMix::kCopy}).has_value());
+  EXPECT_EQ(bytes_of(path("joined.gguf")), bytes_of(path("whole.gguf")));
 }
 
 TEST_F(Quantize, SmallTensorsAreKeptAndOddRowsGetAFallbackType) {
@@ -231,7 +389,7 @@ TEST_F(Quantize, SmallTensorsAreKeptAndOddRowsGetAFallbackType) {
   const gguf::Reader in = open(path("odd.gguf"));
   using enum TensorType;
   EXPECT_THAT(choose_types(in, QuantizeMix::kQ4_K_S),
-              ::testing::ElementsAre(kQ6_K, kQ4_K, kF32, kF32, kF32, kF32, kQ8_0, kF16, kQ4_K));
+              ::testing::ElementsAre(kQ6_K, kQ4_K, kF32, kF32, kF32, kF32, kQ5_0, kF16, kQ4_K));
   EXPECT_THAT(choose_types(in, QuantizeMix::kQ4_0),
               ::testing::ElementsAre(kQ6_K, kQ4_0, kF32, kF32, kF32, kF32, kQ4_0, kF16, kQ4_0));
   EXPECT_THAT(choose_types(in, QuantizeMix::kBF16),
@@ -314,6 +472,7 @@ TEST_F(Quantize, AnErrorNamesTheFirstNanOrInfinity) {
       made.finish();
     }
     for (const QuantizeMixInfo& mix : quantize_mixes()) {
+      if (mix.needs_importance || mix.mix == QuantizeMix::kCopy) continue;
       const auto report = quantize_file(path("bad.gguf"), path("out.gguf"), {.mix = mix.mix, .threads = 2});
       ASSERT_FALSE(report.has_value());
       EXPECT_EQ(report.error().code, Code::kCorruptFile);
@@ -392,7 +551,8 @@ TEST(QuantizeMixes, AreFoundByTheirNamesIgnoringCase) {
   }
   EXPECT_EQ(quantize_mix_named("q4_k"), QuantizeMix::kQ4_K_M);
   EXPECT_EQ(quantize_mix_named("bf16"), QuantizeMix::kBF16);
-  EXPECT_EQ(quantize_mix_named("Q5_K_M"), std::nullopt);
+  EXPECT_EQ(quantize_mix_named("q3_k"), QuantizeMix::kQ3_K_M);
+  EXPECT_EQ(quantize_mix_named("Q7_K_M"), std::nullopt);
   EXPECT_EQ(quantize_mix_named(""), std::nullopt);
 }
 

@@ -282,6 +282,7 @@ Result<WeightLoader> begin_loading(const gguf::Reader& file, kernels::Backend& b
                       {.in_place = plan.weights_in_place,
                        .pack_cache = options.pack_cache,
                        .loaded_bytes = options.loaded_bytes,
+                       .weight_names = options.weight_names,
                        .adapters = options.adapters,
                        .adapter_rows = options.batch_tokens_max,
                        .experts_used = experts_used});

@@ -16,6 +16,7 @@ class Backend;
 
 namespace cairn::model {
 
+class WeightNames;   // weights/weight_names.h
 struct LoraAdapter;  // weights/lora.h
 
 /// Some layers of a model, on one device. Stages follow each other in the order of the layers: the first has the
@@ -51,6 +52,8 @@ struct ModelOptions {
   PackCache* pack_cache = nullptr;
   /// Is increased by the bytes of each weight that is loaded, for who shows how far that is. null: nobody does.
   std::atomic<int64_t>* loaded_bytes = nullptr;
+  /// The tensors of the weights that products take are noted there. null: nowhere.
+  WeightNames* weight_names = nullptr;
 };
 
 }  // namespace cairn::model

@@ -51,18 +51,39 @@ const Decoder* find_decoder(TensorType type) {
 
 struct Encoder {
   TensorType type;
-  void (*encode)(std::span<const float> in, std::byte* blocks);
-  float max;  // the largest half (as scale) times the largest level (and integer scale)
+  void (*encode)(std::span<const float> in, const float* importance, std::byte* blocks);
+  float max;  // of a block of equal elements: the largest half (as scale) times level (and integer scale)
 };
 
 constexpr Encoder kEncoders[] = {
     {TensorType::kF32, quant::encode_f32, std::numeric_limits<float>::max()},
     {TensorType::kF16, quant::encode_f16, quant::kHalfMax},
     {TensorType::kBF16, quant::encode_bf16, 0x1.fep127f},
-    {TensorType::kQ8_0, quant::encode_q8_0, quant::kHalfMax * 127},
     {TensorType::kQ4_0, quant::encode_q4_0, quant::kHalfMax * 7},
+    {TensorType::kQ4_1, quant::encode_q4_1, quant::kHalfMax},  // the least value is a half
+    {TensorType::kQ5_0, quant::encode_q5_0, quant::kHalfMax * 15},
+    {TensorType::kQ5_1, quant::encode_q5_1, quant::kHalfMax},
+    {TensorType::kQ8_0, quant::encode_q8_0, quant::kHalfMax * 127},
+    {TensorType::kQ2_K, quant::encode_q2_k, quant::kHalfMax * 15},
+    {TensorType::kQ3_K, quant::encode_q3_k, quant::kHalfMax * 31 * 3},
     {TensorType::kQ4_K, quant::encode_q4_k, quant::kHalfMax * 63},
+    {TensorType::kQ5_K, quant::encode_q5_k, quant::kHalfMax * 63},
     {TensorType::kQ6_K, quant::encode_q6_k, quant::kHalfMax * 127 * 31},
+    {TensorType::kIQ1_S, quant::encode_iq1_s, quant::kHalfMax * 15 * 0.875f},
+    {TensorType::kIQ1_M, quant::encode_iq1_m, quant::kHalfMax * 15 * 0.875f},
+    {TensorType::kIQ2_XXS, quant::encode_iq2_xxs, quant::kHalfMax * 3.875f * 8},
+    {TensorType::kIQ2_XS, quant::encode_iq2_xs, quant::kHalfMax * 3.875f * 43},
+    {TensorType::kIQ2_S, quant::encode_iq2_s, quant::kHalfMax * 3.875f * 43},
+    {TensorType::kIQ3_XXS, quant::encode_iq3_xxs, quant::kHalfMax * 7.75f * 28},
+    {TensorType::kIQ3_S, quant::encode_iq3_s, quant::kHalfMax * 31},
+    {TensorType::kIQ4_NL, quant::encode_iq4_nl, quant::kHalfMax * 113},
+    {TensorType::kIQ4_XS, quant::encode_iq4_xs, quant::kHalfMax * 31 * 113},
+    {TensorType::kTQ1_0, quant::encode_tq1_0, quant::kHalfMax},
+    {TensorType::kTQ2_0, quant::encode_tq2_0, quant::kHalfMax},
+    {TensorType::kMXFP4, quant::encode_mxfp4, 0x1.8p127f},  // 12 * 2^124: 16 times a power of two would be infinite
+    {TensorType::kNVFP4, quant::encode_nvfp4, 448 * 6},
+    {TensorType::kQ1_0, quant::encode_q1_0, quant::kHalfMax},
+    {TensorType::kQ2_0, quant::encode_q2_0, quant::kHalfMax},
 };
 
 const Encoder* find_encoder(TensorType type) {
@@ -91,13 +112,15 @@ float encodable_max(TensorType type) {
   return encoder->max;
 }
 
-void encode_row(TensorType type, std::span<const float> in, std::span<std::byte> blocks) {
+void encode_row(TensorType type, std::span<const float> in, std::span<const float> importance,
+                std::span<std::byte> blocks) {
   const Encoder* encoder = find_encoder(type);
   CAIRN_CHECK(encoder != nullptr);
   const auto elements = static_cast<int64_t>(in.size());
   CAIRN_CHECK(elements % tensor_type_info(type).block_elements == 0);
   CAIRN_CHECK(static_cast<int64_t>(blocks.size()) >= row_bytes(type, elements));
-  encoder->encode(in, blocks.data());
+  CAIRN_CHECK(importance.empty() || importance.size() == in.size());
+  encoder->encode(in, importance.empty() ? nullptr : importance.data(), blocks.data());
 }
 
 }  // namespace cairn::quant

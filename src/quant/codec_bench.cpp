@@ -24,7 +24,7 @@ void encode(benchmark::State& state, TensorType type) {
   const std::vector<float> in = weights();
   std::vector<std::byte> blocks(row_bytes(type, kElements));
   for (auto _ : state) {
-    encode_row(type, in, blocks);
+    encode_row(type, in, {}, blocks);
     benchmark::DoNotOptimize(blocks.data());
   }
   state.SetItemsProcessed(state.iterations() * kElements);

@@ -37,7 +37,7 @@ test('without a command the program prints its first steps and its commands', ()
   assert.equal(help.stderr, '');
   assert.match(help.stdout, /^Examples:\n {2}cairn run qwen3:4b /m);
   for (const args of [['--help'], ['-h'], ['help']]) assert.equal(cairn(args).stdout, help.stdout, args.join(' '));
-  for (const name of ['serve', 'chat', 'generate', 'inspect', 'quantize', 'synth', 'perplexity', 'logits', 'tokenize', 'render', 'bench', 'help', 'version'])
+  for (const name of ['serve', 'chat', 'generate', 'inspect', 'imatrix', 'quantize', 'synth', 'perplexity', 'logits', 'tokenize', 'render', 'bench', 'help', 'version'])
     assert.match(help.stdout, new RegExp(`^ {2}${name}(?:, \\w+)? +[A-Z]`, 'm'));
   assert.equal(cairn(['version']).stdout, cairn(['--version']).stdout);
 });

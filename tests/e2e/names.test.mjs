@@ -87,6 +87,7 @@ test('every command that takes a model takes its name, in any case, and a beginn
     inspect: (model) => ['inspect', model, '--memory', '8GiB', '--json'],
     perplexity: (model) => ['perplexity', model, text(), '-c', '32', '--chunks', '1', '-t', '1'],
     quantize: (model) => ['quantize', model, path.join(folder, 'out.gguf'), 'Q8_0', '--threads', '1'],
+    imatrix: (model) => ['imatrix', model, text(), '-c', '32', '--chunks', '1', '-t', '1', '-o', path.join(folder, 'imatrix.gguf')],
     'grammar check': (model) => ['grammar', 'check', model, '--jsonl'],
     'bench model': (model) => ['bench', 'model', model, '--prompt', '4', '--answer', '2', '-t', '1'],
     'bench model --depth': (model) => ['bench', 'model', model, '--depth', '40', '--answer', '2', '-t', '1'],

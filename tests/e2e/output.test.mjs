@@ -36,6 +36,7 @@ const runs = {
   list: () => ['--own-models', '--models', path.join(folder, 'none')],
   convert: () => [makeHuggingFaceFolder(path.join(folder, 'hf')), path.join(folder, 'converted.gguf')],
   quantize: () => [story, path.join(folder, 'quantized.gguf'), 'Q8_0'],
+  imatrix: () => [story, words, '-c', '64', '--chunks', '1', '-o', path.join(folder, 'imatrix.gguf')],
   synth: () => ['--arch', 'llama', '--dry-run'],
   logits: () => [tiny, '--tokens', '1,2,3'],
   perplexity: () => [story, words, '-c', '64', '--chunks', '1'],
@@ -156,6 +157,7 @@ test('no half file stays under the name of a new one, and nothing that is no fil
   const target = path.join(out, 'file');
   fs.writeFileSync(target, 'as it was');
   for (const command of [['quantize', story, target, 'Q8_0'], ['synth', target, '--arch', 'llama'],
+    ['imatrix', story, words, '-c', '64', '--chunks', '1', '-o', target],
     ['perplexity', story, words, '-c', '64', '--chunks', '2', '--save-logits', target],
     ['bench', 'serve', '--url', server.url, '--requests', '200', '-n', '1', '--csv', target]]) {
     const run = limited(...command);

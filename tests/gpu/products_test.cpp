@@ -47,7 +47,7 @@ struct Blocks {
     for (int64_t r = 0; r < rows * experts; ++r) {
       const std::span<std::byte> row(bytes.data() + static_cast<size_t>(r) * row_size, row_size);
       if (is_float(type)) {
-        quant::encode_row(type, random.normals(cols), row);
+        quant::encode_row(type, random.normals(cols), {}, row);
       } else {
         EXPECT_FALSE(reference.empty()) << name;
         // Each row begins at another block of the reference.

@@ -46,7 +46,7 @@ struct TestWeight {
     for (size_t r = 0; r < static_cast<size_t>(rows * experts); ++r) {
       const std::span<std::byte> row(bytes.data() + r * bytes_per_row, bytes_per_row);
       const auto wanted = std::span(values).subspan(r * static_cast<size_t>(cols), static_cast<size_t>(cols));
-      if (quant::can_encode(type)) quant::encode_row(type, wanted, row);
+      if (quant::can_encode(type)) quant::encode_row(type, wanted, {}, row);
       quant::decode_row(type, row,
                         std::span(decoded).subspan(r * static_cast<size_t>(cols), static_cast<size_t>(cols)));
     }

@@ -97,7 +97,7 @@ std::vector<std::byte> encoded_normals(const HostMatrix& matrix) {
       continue;
     }
     quant::encode_row(matrix.type, std::span(values).subspan(static_cast<size_t>(r * matrix.cols)).first(matrix.cols),
-                      row);
+                      {}, row);
   }
   return all;
 }

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "kernels/backend.h"
 #include "model/weights/wanted_tensors.h"
+#include "model/weights/weight_names.h"
 #include "quant/codec.h"
 
 namespace cairn::model {
@@ -146,6 +147,7 @@ Result<Linear> WeightLoader::bind(std::string_view name, const gguf::Tensor& ten
   Linear linear;
   if (wants(backend_.load_bytes(host))) {
     CAIRN_TRY(linear.weight, backend_.load(host));
+    note_name(linear.weight, weight_name);
   } else {
     linear.weight = {.type = host.type, .rows = host.rows, .cols = host.cols, .experts = host.experts, .memory = {}};
   }
@@ -185,7 +187,9 @@ Result<kernels::Weight> WeightLoader::load_ranges(const gguf::Tensor& tensor, co
       bytes.insert(bytes.end(), part.begin(), part.end());
     }
   }
-  return load_copy(std::move(host), bytes);
+  CAIRN_TRY(kernels::Weight weight, load_copy(std::move(host), bytes));
+  note_name(weight, tensor.name);
+  return weight;
 }
 
 Result<std::vector<float>> WeightLoader::scales(std::string_view name, int64_t experts) {
@@ -307,6 +311,10 @@ Result<kernels::Weight> WeightLoader::load_copy(kernels::HostMatrix host, std::s
   CAIRN_TRY(const kernels::Weight placed, backend_.load(host));
   weight.data = placed.data;
   return weight;
+}
+
+void WeightLoader::note_name(const kernels::Weight& weight, std::string_view tensor) const {
+  if (options_.weight_names != nullptr) options_.weight_names->add(weight, tensor);
 }
 
 Result<void> WeightLoader::check_supported(const gguf::Tensor& tensor) const {

@@ -28,6 +28,7 @@ class Backend;
 namespace cairn::model {
 
 class WantedTensors;
+class WeightNames;
 
 /// A matrix whose rows are looked up.
 struct LookupTable {
@@ -61,6 +62,7 @@ class WeightLoader {
     bool in_place = false;                         ///< HostMatrix's
     PackCache* pack_cache = nullptr;               ///< ModelOptions'
     std::atomic<int64_t>* loaded_bytes = nullptr;  ///< ModelOptions'
+    WeightNames* weight_names = nullptr;           ///< ModelOptions'
     bool counts_only = false;  ///< nothing is read or allocated: what is bound has shapes, but no data
     std::span<const LoraAdapter> adapters = {};
     int64_t adapter_rows = 0;  ///< of a step with adapters at most
@@ -166,6 +168,7 @@ class WeightLoader {
   Result<Linear> matrix(std::string_view name, const Shape& shape, RowRange range, bool has_scales = true);
   /// Loads a copy of `bytes`, which the caller may free after the call.
   Result<kernels::Weight> load_copy(kernels::HostMatrix host, std::span<const std::byte> bytes);
+  void note_name(const kernels::Weight& weight, std::string_view tensor) const;
   Result<Linear> bind(std::string_view name, const gguf::Tensor& tensor, const Shape& shape, RowRange range,
                       bool has_scales = true);
   /// The same with the adapters' products.

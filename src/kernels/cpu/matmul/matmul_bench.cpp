@@ -56,7 +56,7 @@ void fill(TensorType type, int64_t rows, int64_t cols, std::byte* to) {
       continue;
     }
     for (auto& v : row) v = normal(random);
-    quant::encode_row(type, row, {to + r * stride, stride});
+    quant::encode_row(type, row, {}, {to + r * stride, stride});
   }
 }
 
