@@ -1,6 +1,7 @@
 # What `cmake --install`, the Debian package and, with CAIRN_STATIC, the tarball have; scripts/package.sh makes both.
-# Included once, behind the program's target.
+# Included once, behind the targets of the program and the library.
 include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
 set(papers "${CMAKE_INSTALL_DOCDIR}")
 if(CAIRN_STATIC)
   set(papers .)  # where who unpacks the tarball looks
@@ -11,6 +12,22 @@ else()
 endif()
 install(TARGETS cairn RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(FILES models/guide/guide.gguf DESTINATION "${CMAKE_INSTALL_DATADIR}/cairn")  # `cairn chat` without a file
+# The library alone: cmake --install BUILD --component library
+set(package_files "${CMAKE_INSTALL_LIBDIR}/cmake/Cairn")
+install(TARGETS cairn_shared EXPORT CairnTargets COMPONENT library LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+  COMPONENT library NAMELINK_COMPONENT library)
+install(FILES include/cairn.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT library)
+install(EXPORT CairnTargets NAMESPACE Cairn:: DESTINATION "${package_files}" COMPONENT library)
+configure_package_config_file(packaging/library/CairnConfig.cmake.in "${CMAKE_BINARY_DIR}/library/CairnConfig.cmake"
+  INSTALL_DESTINATION "${package_files}")
+write_basic_package_version_file("${CMAKE_BINARY_DIR}/library/CairnConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+# Found from where it lies, so that the library may be moved.
+file(RELATIVE_PATH CAIRN_PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" /)
+string(REGEX REPLACE "/$" "" CAIRN_PC_PREFIX "${CAIRN_PC_PREFIX}")
+configure_file(packaging/library/cairn.pc.in "${CMAKE_BINARY_DIR}/library/cairn.pc" @ONLY)
+install(FILES "${CMAKE_BINARY_DIR}/library/CairnConfig.cmake" "${CMAKE_BINARY_DIR}/library/CairnConfigVersion.cmake"
+  DESTINATION "${package_files}" COMPONENT library)
+install(FILES "${CMAKE_BINARY_DIR}/library/cairn.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT library)
 # Laid out as here, so that links between pages lead somewhere.
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE NOTICE VERSION DESTINATION "${papers}")
 install(DIRECTORY docs examples DESTINATION "${papers}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the program without its tests and makes what a release consists of:
+# Builds the program and libcairn without their tests and makes what a release consists of:
 #   cairn_VERSION_ARCHITECTURE.deb            for Debian 12; its libraries are those of the system
 #   cairn-VERSION-linux-MACHINE.tar.gz        for any Linux with the glibc of Debian 12; needs no other library, but to
 #                                             ask other servers the machine's libcurl
@@ -23,12 +23,12 @@ for kind in "${kinds[@]}"; do
   build=$PWD/build/package/$kind
   static=$([ "$kind" = tar ] && echo ON || echo OFF)
   cmake --preset release -B "$build" -DCAIRN_TESTS=OFF -DCAIRN_STATIC="$static" -DCAIRN_COMMIT="${CAIRN_COMMIT:-}" >/dev/null
-  cmake --build "$build" --target cairn
+  cmake --build "$build" --target cairn cairn_shared
   rm -rf "$build/made"
   cpack --config "$build/CPackConfig.cmake" -B "$build/made"
   if [ "$kind" = tar ]; then
-    other=$(objdump -p "$build/cairn" | awk '$1 == "NEEDED" && $2 !~ /^(libc|libm|ld-linux.*)\.so/ { print $2 }')
-    [ -z "$other" ] || { echo "package.sh: the static program needs" $other >&2; exit 1; }
+    other=$(objdump -p "$build/cairn" "$build/libcairn.so" | awk '$1 == "NEEDED" && $2 !~ /^(libc|libm|ld-linux.*)\.so/ { print $2 }')
+    [ -z "$other" ] || { echo "package.sh: the static program or library needs" $other >&2; exit 1; }
     echo "package.sh: the static program needs glibc $(objdump -T "$build/cairn" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -1 | cut -d_ -f2)"
   fi
   cp "$build"/made/cairn[-_]* "$out/"

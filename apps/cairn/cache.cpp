@@ -11,7 +11,6 @@
 #include "cache/disk/disk_tier.h"
 #include "commands.h"
 #include "help/help_format.h"
-#include "help/value_checks.h"
 #include "load_flags.h"
 #include "output.h"
 
@@ -85,29 +84,6 @@ Result<void> clear(const CacheFlags& flags) {
 }
 
 }  // namespace
-
-void add_kv_disk_flags(CLI::App& command, loader::KvDiskOptions& options, CLI::Option* no_cache) {
-  const std::string group(kCacheHeading);
-  auto* folder =
-      command
-          .add_option("--kv-disk", options.folder,
-                      "Folder that keeps cached keys and values across restarts. They contain what was asked "
-                      "and answered, and only you can read them (default: none)")
-          ->excludes(no_cache)
-          ->type_name("FOLDER")
-          ->group(group);
-  command.add_option("--kv-disk-bytes", options.bytes, "Maximum size of the --kv-disk folder (default: 32GiB)")
-      ->transform(byte_size(1))
-      ->needs(folder)
-      ->group(group);
-  command
-      .add_option("--kv-disk-daily-bytes", options.daily_bytes,
-                  "Maximum bytes to write to --kv-disk per day, to spare the drive; 0: no limit")
-      ->capture_default_str()
-      ->transform(byte_size(0))
-      ->needs(folder)
-      ->group(group);
-}
 
 void add_cache(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("cache", "Show, check or delete what cairn serve --kv-disk keeps");

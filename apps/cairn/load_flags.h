@@ -69,7 +69,5 @@ void warn_without_template(const loader::LoadedModel& model);
 
 /// Adds --log-level, for commands that log.
 void add_log_flag(CLI::App& command);
-/// Adds --kv-disk and what belongs to it (cache.cpp); `no_cache` is the option that excludes it.
-void add_kv_disk_flags(CLI::App& command, loader::KvDiskOptions& options, CLI::Option* no_cache);
 
 }  // namespace cairn

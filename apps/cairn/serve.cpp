@@ -30,7 +30,6 @@
 #include "commands.h"
 #include "config/settings.h"
 #include "first_model.h"
-#include "form_flags.h"
 #include "help/help_format.h"
 #include "help/value_checks.h"
 #include "load_flags.h"
@@ -44,6 +43,7 @@
 #include "serve/life.h"
 #include "serve/model_flags.h"
 #include "serve/operate_flags.h"
+#include "serve/request_flags.h"
 #include "values.h"
 
 namespace cairn {
@@ -67,11 +67,8 @@ struct ServeFlags : ModelFlags {
   int64_t request_bytes = 0;         ///< 0: default_request_bytes
   int64_t response_bytes = 0;        ///< 0: kRecentResponseBytes, at most request_bytes
   AccessFlags access;
-  bool strict_fields = false;
+  RequestFlags requests;
   bool page = true;
-  std::string api_sampling = "same";   ///< or "openai"
-  std::string tool_calls = "lenient";  ///< or "strict"
-  grammar::SchemaReading schema_reading = grammar::SchemaReading::kDeclared;
   OperateFlags operate;
   std::string config;  ///< path of a file; empty: none
   net::Compression compression = net::Compression::kWhole;
@@ -270,16 +267,14 @@ void give_back_memory_soon() {
 }
 
 api::ServiceOptions service_options(const ServeFlags& flags, int64_t request_bytes, loader::ModelManager& manager) {
-  return {.request_bytes = request_bytes,
-          .models = &manager,
-          .defaults = flags.defaults,
-          .strict_fields = flags.strict_fields,
-          .openai_sampling = flags.api_sampling == "openai",
-          .lenient_calls = flags.tool_calls == "lenient",
-          .schema_reading = flags.schema_reading,
-          .page = flags.page,
-          .recent_bytes =
-              flags.response_bytes > 0 ? flags.response_bytes : std::min(api::kRecentResponseBytes, request_bytes)};
+  api::ServiceOptions options = flags.requests.service_options();
+  options.request_bytes = request_bytes;
+  options.models = &manager;
+  options.defaults = flags.defaults;
+  options.page = flags.page;
+  options.recent_bytes =
+      flags.response_bytes > 0 ? flags.response_bytes : std::min(api::kRecentResponseBytes, request_bytes);
+  return options;
 }
 
 Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
@@ -372,27 +367,7 @@ void add_request_flags(CLI::App& command, ServeFlags& flags) {
                   "(default: an eighth of what is free at startup, 16MiB to 1GiB)")
       ->transform(byte_size(1))
       ->group(group);
-  command
-      .add_flag("--strict-fields", flags.strict_fields,
-                "Refuse requests with fields that the endpoint does not know, instead of ignoring the fields with a "
-                "line in the log")
-      ->group(group);
-  command
-      .add_option("--api-sampling", flags.api_sampling,
-                  "Sampling defaults of OpenAI's and Anthropic's endpoints, where neither the request, this server nor "
-                  "the model's file sets any: same as everywhere else, or openai (temperature 1, top_p 1, no filters)")
-      ->check(one_of({"same", "openai"}))
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--tool-calls", flags.tool_calls,
-                  "How to recognise tool calls: strict, only in the model's own format; lenient, also in other common "
-                  "formats, if "
-                  "they are unambiguous (in requests: tool_call_parsing)")
-      ->check(one_of({"strict", "lenient"}))
-      ->capture_default_str()
-      ->group(group);
-  add_schema_reading_flag(command, flags.schema_reading)->group(group);
+  flags.requests.add_to(command, group);
 }
 
 /// Where the server listens, and what it offers there.

@@ -90,6 +90,18 @@ LogWriter& writer() {
   return instance;
 }
 
+std::atomic<LogSink> sink_now{nullptr};
+
+void tell(LogLevel level, std::string_view text, std::string_view members) noexcept {
+  const LogSink sink = sink_now.load();
+  if (sink == nullptr) return writer().line(level, text, members);
+  try {
+    sink(level, cut_text(printable(text, kLogTextBytesMax), kLogTextBytesMax));
+  } catch (const std::exception&) {
+    sink(level, "no memory for a line of this log");
+  }
+}
+
 }  // namespace
 
 // A pipe or a terminal is opened again, to get an open file of our own that can be non-blocking (O_NONBLOCK belongs to
@@ -176,16 +188,17 @@ void set_log_level(LogLevel level) { level_now.store(level, std::memory_order_re
 bool log_enabled(LogLevel level) { return level >= level_now.load(std::memory_order_relaxed); }
 
 void log_line(LogLevel level, std::string_view text) noexcept {
-  writer().line(level, text);
+  tell(level, text, {});
   keep_log_line(level, text);
 }
 
 void set_log_format(LogFormat format) { format_now.store(format, std::memory_order_relaxed); }
 LogFormat log_format() { return format_now.load(std::memory_order_relaxed); }
+void set_log_sink(LogSink sink) { sink_now.store(sink); }
 int64_t log_lines_lost() { return writer().lost(); }
 
 void log_event(LogLevel level, std::string_view text, std::string_view members) noexcept {
-  writer().line(level, text, members);
+  tell(level, text, members);
   keep_log_line(level, text);
 }
 
@@ -193,7 +206,7 @@ void log_formatted(LogLevel level, fmt::string_view format, fmt::format_args arg
   try {
     log_line(level, fmt::vformat(format, args));
   } catch (const std::exception&) {
-    writer().line(level, "no memory for a line of this log");
+    tell(level, "no memory for a line of this log", {});
   }
 }
 

@@ -1,4 +1,5 @@
-/// The last lines of the log, for who looks at the server from elsewhere.
+/// Where else the lines of the log go: the last of them are kept, for who looks at the server from elsewhere, and a
+/// program that has the engine as a library gets all of them in place of standard error.
 #pragma once
 
 #include <chrono>
@@ -26,5 +27,10 @@ struct LogRecord {
 void keep_log_line(LogLevel level, std::string_view text) noexcept;
 /// The lines that are kept and whose number is above `after`, in their order. Thread-safe.
 std::vector<LogRecord> recent_log_lines(int64_t after = 0);
+
+/// Hears a line, on the thread that logs it. `text` is a single line. It must not throw.
+using LogSink = void (*)(LogLevel level, std::string_view text);
+/// From now on lines go there in place of standard error; null: to standard error. Thread-safe.
+void set_log_sink(LogSink sink);
 
 }  // namespace cairn

@@ -64,6 +64,7 @@ struct Finish {
   std::string stop;              ///< the stop string that matched, if one did
   bool context_full = false;     ///< with kLength: it is the end of the context, not max_tokens
   std::vector<float> embedding;  ///< not normalised; for Pooling::kRank one element, the relevance score as a logit
+  std::vector<float> logits;     ///< rows of GenerateRequest::logits, one behind the other
   int32_t slot = -1;             ///< that keeps the conversation; -1: none does
   Usage usage;
   Timings timings;

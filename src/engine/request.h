@@ -30,6 +30,12 @@ inline constexpr size_t kBiasedTextBytesMax = 256;
 /// of each.
 inline constexpr int64_t kPromptScoresMax = 1'048'576;
 
+/// Logits that a prompt gives back in one request, 1 GiB of them.
+inline constexpr int64_t kLogitsMax = int64_t{1} << 28;
+
+/// Which rows of logits a request wants to have.
+enum class LogitsKept : uint8_t { kNone, kLast, kAll };
+
 class DecodingConstraint;
 class TextEnd;
 class UsageListener;
@@ -72,6 +78,9 @@ struct GenerateRequest {
   /// If set, Events::prompt has the score of each token of the prompt, with so many of the most likely tokens in its
   /// place, at most kTopLogprobsMax and kPromptScoresMax in all. The prefix cache is then written, but not read.
   std::optional<int32_t> prompt_logprobs{};
+  /// If set, Finish::logits has the rows behind the prompt's tokens, of which there may be kLogitsMax logits. For
+  /// requests whose max_tokens is 0. kAll computes the whole prompt, as prompt_logprobs does.
+  LogitsKept logits = LogitsKept::kNone;
   bool reports_prefill = false;  ///< whether Events::prefill is told
   bool text_at_start = false;    ///< whether the answer begins a text (see Detokenizer)
   bool render_special = false;   ///< whether special tokens show as text

@@ -104,6 +104,20 @@ Result<void> check_prompt_logprobs(const GenerateRequest& request) {
                  request.prompt.size(), top, scores, kPromptScoresMax);
 }
 
+Result<void> check_logits(const GenerateRequest& request, int32_t vocabulary) {
+  if (request.logits == LogitsKept::kNone) return {};
+  if (request.max_tokens != 0) {
+    return fail_at("max_tokens", Code::kInvalidArgument, "max_tokens must be 0 of a request for logits, not {}",
+                   request.max_tokens);
+  }
+  const int64_t rows = request.logits == LogitsKept::kAll ? static_cast<int64_t>(request.prompt.size()) : 1;
+  if (rows * vocabulary <= kLogitsMax) return {};
+  return fail_at("prompt", Code::kTooLarge,
+                 "{} tokens with {} logits each are {}; one request may ask for {}: ask for fewer tokens at a time, or "
+                 "for the logits behind the last one alone",
+                 rows, vocabulary, rows * vocabulary, kLogitsMax);
+}
+
 Result<void> check_embedding(const GenerateRequest& request, const AdmissionLimits& limits) {
   const bool ranks = request.embed->pooling == model::Pooling::kRank;
   if (limits.embedding.dimensions == 0 || request.embed->pooling == model::Pooling::kNone ||
@@ -160,6 +174,7 @@ Result<std::unique_ptr<Submission>> check_request(GenerateRequest&& request, con
   CAIRN_TRY_VOID(check_stops(request.stop));
   CAIRN_TRY_VOID(check_targets(request));
   CAIRN_TRY_VOID(check_prompt_logprobs(request));
+  CAIRN_TRY_VOID(check_logits(request, limits.vocabulary));
   if (request.max_tokens < -1) {
     return fail_at("max_tokens", Code::kInvalidArgument,
                    "max_tokens is {}; it must be 0 or more, or -1 for the rest of the context", request.max_tokens);

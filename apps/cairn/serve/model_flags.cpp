@@ -25,6 +25,30 @@ std::vector<std::string> apply_table(const ConfigFile::Model& table, ModelFlags&
   return apply_settings(command, table.settings, sources);
 }
 
+/// Adds --kv-disk and what belongs to it; `no_cache` is the option that excludes it.
+void add_kv_disk_flags(CLI::App& command, loader::KvDiskOptions& options, CLI::Option* no_cache) {
+  const std::string group(kCacheHeading);
+  auto* folder =
+      command
+          .add_option("--kv-disk", options.folder,
+                      "Folder that keeps cached keys and values across restarts. They contain what was asked "
+                      "and answered, and only you can read them (default: none)")
+          ->excludes(no_cache)
+          ->type_name("FOLDER")
+          ->group(group);
+  command.add_option("--kv-disk-bytes", options.bytes, "Maximum size of the --kv-disk folder (default: 32GiB)")
+      ->transform(byte_size(1))
+      ->needs(folder)
+      ->group(group);
+  command
+      .add_option("--kv-disk-daily-bytes", options.daily_bytes,
+                  "Maximum bytes to write to --kv-disk per day, to spare the drive; 0: no limit")
+      ->capture_default_str()
+      ->transform(byte_size(0))
+      ->needs(folder)
+      ->group(group);
+}
+
 }  // namespace
 
 void ModelFlags::add_to(CLI::App& command) {

@@ -25,6 +25,14 @@ struct OpenAiChatOptions {
   std::set<std::string, std::less<>> custom_tools{};  ///< whose calls are custom calls
   bool has_functions = false;                         ///< the one call is in function_call, without an id
   std::optional<LmStudioModel> lm_studio{};           ///< the answer has what LM Studio's have beside OpenAI's
+
+  /// What a request says of them.
+  static OpenAiChatOptions of(const OpenAiChatRequest& request) {
+    return {.extras = request.extras,
+            .logprobs = request.chat.generate.sampling.logprobs,
+            .custom_tools = request.custom_tools,
+            .has_functions = request.has_functions};
+  }
 };
 
 class OpenAiChatSerializer final : public ChatSerializer {

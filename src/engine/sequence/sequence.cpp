@@ -27,7 +27,7 @@ Sequence::Sequence(SequenceId id, Submission&& submission, const tokenizer::Toke
       order_(id, submission),
       statistics_(submission.arrival_ns),
       drafts_(submission.request.speculate, drafts_max, submission.request.constraint != nullptr),
-      scores_(submission.request.prompt_logprobs, tokens_),
+      scores_(submission.request.prompt_logprobs, submission.request.logits, tokens_),
       sampling_(submission.request, tokens_, tokenizer, vocabulary, scratch, rules),
       text_(submission.request, tokenizer) {
   if (submission.request.embed) embedding_.emplace(*submission.request.embed);
@@ -97,9 +97,10 @@ bool Sequence::add_token(sampling::Sampled&& sampled, Events& events) {
   return events.finished;
 }
 
-void Sequence::end_with_prompt(Events& events) const {
+void Sequence::end_with_prompt(Events& events) {
   events.finished = true;
   events.finish = finish(FinishReason::kLength);
+  events.finish.logits = scores_.take_logits();
 }
 
 void Sequence::fail(Error error, Events& events) const {

@@ -103,7 +103,7 @@ class Sequence {
   /// Adds the token's events. True when the answer has ended.
   bool add_token(sampling::Sampled&& sampled, Events& events);
   /// The end of an answer without tokens, in place of add_token().
-  void end_with_prompt(Events& events) const;
+  void end_with_prompt(Events& events);
   /// Looks whether the rule of the next token that is awaited is there, and adds the end that it says. True when the
   /// answer has ended.
   bool settle(Events& events);

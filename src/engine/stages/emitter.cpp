@@ -100,6 +100,10 @@ Result<void> Emitter::emit_tokens(std::unique_ptr<Sequence>& sequence, const Sch
   if (const int64_t gap_ns = sequence->statistics().token_at(now_ns); gap_ns > 0)
     counters_.inter_token_seconds.add(static_cast<double>(gap_ns) * 1e-9);
   if (sequence->ends_with_prompt()) {
+    if (SequenceScores& scores = sequence->scores(); scores.keeps_last()) {
+      CAIRN_TRY(const std::span<const float> last, logits_row(outputs, outputs.row));
+      scores.add_last(last);
+    }
     sequence->end_with_prompt(events);
   } else {
     CAIRN_TRY_VOID(add_tokens(*sequence, share, batch, outputs, events));
@@ -113,6 +117,11 @@ Result<void> Emitter::emit_tokens(std::unique_ptr<Sequence>& sequence, const Sch
   return {};
 }
 
+Result<std::span<const float>> Emitter::logits_row(const Outputs& outputs, int64_t row) {
+  if (runner_samples_) return runner_.logits_row(row);
+  return outputs.logits.row(row);
+}
+
 // Scores the tokens behind a prompt's rows, of which all have logits, and leaves the row behind which the answer
 // begins.
 Result<void> Emitter::add_scores(Sequence& sequence, const ScheduledTokens& share, Outputs& outputs) {
@@ -120,15 +129,10 @@ Result<void> Emitter::add_scores(Sequence& sequence, const ScheduledTokens& shar
   for (int32_t i = 0; i < share.rows && scores.wanted(); ++i) {
     const int32_t next = sequence.memory().computed + i + 1;
     if (next != scores.next()) continue;  // scored before a preemption
-    std::span<const float> logits;
-    if (runner_samples_) {
-      CAIRN_TRY(logits, runner_.logits_row(outputs.row + i));
-    } else {
-      logits = outputs.logits.row(outputs.row + i);
-    }
+    CAIRN_TRY(const std::span<const float> logits, logits_row(outputs, outputs.row + i));
     const TokenId token = sequence.tokens()[static_cast<size_t>(next)];
     CAIRN_TRY(PromptScore score, sequence.sampling().score(token, scores.top(), logits, next));
-    scores.add(std::move(score));
+    scores.add(std::move(score), logits);
   }
   outputs.row += share.logits ? share.rows - 1 : share.rows;
   return {};

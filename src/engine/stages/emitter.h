@@ -64,6 +64,7 @@ class Emitter {
                            Outputs& outputs);
   Result<void> emit_tokens(std::unique_ptr<Sequence>& sequence, const ScheduledTokens& share, const StepBatch& batch,
                            int64_t now_ns, Outputs& outputs);
+  Result<std::span<const float>> logits_row(const Outputs& outputs, int64_t row);
   Result<void> add_scores(Sequence& sequence, const ScheduledTokens& share, Outputs& outputs);
   Result<void> add_tokens(Sequence& sequence, const ScheduledTokens& share, const StepBatch& batch,
                           const Outputs& outputs, Events& events);
