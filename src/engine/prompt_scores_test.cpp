@@ -146,5 +146,35 @@ TEST_F(PromptScores, MoreThanTheLimitAreRefused) {
   EXPECT_EQ(refused(request).message, "prompt_logprobs must be from 0 to 1000, not 1001");
 }
 
+TEST_F(PromptScores, GiveTheRowsOfLogitsThemselves) {
+  start();
+  const size_t vocabulary = static_cast<size_t>(runner_options_.vocabulary);
+  std::vector<float> expected(vocabulary);
+  for (const size_t length : {1, 2, 33, 200}) {
+    for (const LogitsKept kept : {LogitsKept::kLast, LogitsKept::kAll, LogitsKept::kLast}) {
+      GenerateRequest request = request_of(prompt_of(length), 0);
+      request.logits = kept;
+      const Answer answer = ask(request);
+      const std::vector<float>& logits = answer.finish.logits;
+      const size_t rows = kept == LogitsKept::kAll ? length : 1;
+      ASSERT_EQ(logits.size(), rows * vocabulary) << length;
+      EXPECT_TRUE(answer.prompt.empty()) << "nobody has asked for scores";
+      for (size_t row = 0; row < rows; ++row) {
+        FakeRunner::hash_model(std::span(request.prompt).first(length - rows + row + 1), expected);
+        EXPECT_TRUE(std::ranges::equal(expected, std::span(logits).subspan(row * vocabulary, vocabulary)))
+            << length << " tokens, row " << row;
+      }
+    }
+  }
+}
+
+TEST_F(PromptScores, LogitsAreOfPromptsAloneAndNotTooMany) {
+  start();
+  GenerateRequest request = request_of(prompt_of(10), 1);
+  EXPECT_TRUE(ask(request).finish.logits.empty());
+  request.logits = LogitsKept::kLast;
+  EXPECT_EQ(refused(request).message, "max_tokens must be 0 of a request for logits, not 1");
+}
+
 }  // namespace
 }  // namespace cairn::engine
