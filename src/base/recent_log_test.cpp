@@ -20,5 +20,24 @@ TEST(RecentLog, KeepsTheLastLinesInTheirOrderAndCutsLongOnes) {
   EXPECT_EQ(recent_log_lines(lines.back().number - 1).size(), 1);
 }
 
+std::string heard_lines;
+
+TEST(RecentLog, ASinkGetsLinesInPlaceOfStandardError) {
+  testing::internal::CaptureStderr();
+  set_log_sink([](LogLevel level, std::string_view text) {
+    heard_lines += level == LogLevel::kWarning ? "warning " : "other ";
+    heard_lines += text;
+    heard_lines += '|';
+  });
+  log_warning("two\nlines");
+  log_info("one");
+  set_log_sink(nullptr);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(heard_lines, "warning two\\nlines|other one|");
+  testing::internal::CaptureStderr();
+  log_info("back");
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("back"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace cairn

@@ -47,6 +47,7 @@ const elsewhere = [
   [/^cairn serve /, 'the server of this test is one'],
   [/^cairn bench |^node bench\/|^python3 bench\/|^build\/release\/src\/|^\(cd bench\/|^for /, 'a measurement'],
   [/^scripts\/quickstart\.sh|^scripts\/(?:test|web|package)\.sh|^cmake /, 'an installation or a build'],
+  [/^cc chat\.c |^c\+\+ -std=c\+\+17 many\.cpp /, 'tests/library/install_test.py builds and runs the examples'],
   [/^(?:sudo |apt-get |docker |tar |systemctl |journalctl |loginctl |(?:mkdir|mv|ln|cp|touch) .*~\/)/, 'changes the machine: docs/install.md'],
   [/^scripts\/fuzz\.sh/, 'takes minutes: scripts/test_rest.sh runs it'],
   [/^node tests\/clients\/|^export |^(?:claude|copilot|qwen)\b/, 'needs clients that are installed: tests/clients/run.mjs runs them'],
