@@ -12,22 +12,24 @@ else()
 endif()
 install(TARGETS cairn RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(FILES models/guide/guide.gguf DESTINATION "${CMAKE_INSTALL_DATADIR}/cairn")  # `cairn chat` without a file
-# The library alone: cmake --install BUILD --component library
-set(package_files "${CMAKE_INSTALL_LIBDIR}/cmake/Cairn")
-install(TARGETS cairn_shared EXPORT CairnTargets COMPONENT library LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
-  COMPONENT library NAMELINK_COMPONENT library)
-install(FILES include/cairn.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT library)
-install(EXPORT CairnTargets NAMESPACE Cairn:: DESTINATION "${package_files}" COMPONENT library)
-configure_package_config_file(packaging/library/CairnConfig.cmake.in "${CMAKE_BINARY_DIR}/library/CairnConfig.cmake"
-  INSTALL_DESTINATION "${package_files}")
-write_basic_package_version_file("${CMAKE_BINARY_DIR}/library/CairnConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
-# Found from where it lies, so that the library may be moved.
-file(RELATIVE_PATH CAIRN_PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" /)
-string(REGEX REPLACE "/$" "" CAIRN_PC_PREFIX "${CAIRN_PC_PREFIX}")
-configure_file(packaging/library/cairn.pc.in "${CMAKE_BINARY_DIR}/library/cairn.pc" @ONLY)
-install(FILES "${CMAKE_BINARY_DIR}/library/CairnConfig.cmake" "${CMAKE_BINARY_DIR}/library/CairnConfigVersion.cmake"
-  DESTINATION "${package_files}" COMPONENT library)
-install(FILES "${CMAKE_BINARY_DIR}/library/cairn.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT library)
+if(NOT CAIRN_SANITIZE)
+  # The library alone: cmake --install BUILD --component library
+  set(package_files "${CMAKE_INSTALL_LIBDIR}/cmake/Cairn")
+  install(TARGETS cairn_shared EXPORT CairnTargets COMPONENT library LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+    COMPONENT library NAMELINK_COMPONENT library)
+  install(FILES include/cairn.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT library)
+  install(EXPORT CairnTargets NAMESPACE Cairn:: DESTINATION "${package_files}" COMPONENT library)
+  configure_package_config_file(packaging/library/CairnConfig.cmake.in "${CMAKE_BINARY_DIR}/library/CairnConfig.cmake"
+    INSTALL_DESTINATION "${package_files}")
+  write_basic_package_version_file("${CMAKE_BINARY_DIR}/library/CairnConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+  # Found from where it lies, so that the library may be moved.
+  file(RELATIVE_PATH CAIRN_PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" /)
+  string(REGEX REPLACE "/$" "" CAIRN_PC_PREFIX "${CAIRN_PC_PREFIX}")
+  configure_file(packaging/library/cairn.pc.in "${CMAKE_BINARY_DIR}/library/cairn.pc" @ONLY)
+  install(FILES "${CMAKE_BINARY_DIR}/library/CairnConfig.cmake" "${CMAKE_BINARY_DIR}/library/CairnConfigVersion.cmake"
+    DESTINATION "${package_files}" COMPONENT library)
+  install(FILES "${CMAKE_BINARY_DIR}/library/cairn.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT library)
+endif()
 # Laid out as here, so that links between pages lead somewhere.
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE NOTICE VERSION DESTINATION "${papers}")
 install(DIRECTORY docs examples DESTINATION "${papers}")
