@@ -282,20 +282,6 @@ Result<QuantizeReport> quantize_file(const std::filesystem::path& in, const std:
   }
   CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(in));
   CAIRN_TRY(Plan plan, make_plan(file, options));
-  return std::move(plan.report);
-}
-
-Result<QuantizeReport> quantize_file(const std::filesystem::path& in, const std::filesystem::path& out,
-                                     const QuantizeOptions& options) {
-  if (options.threads < 0 || options.threads > kQuantizeThreadsMax) {
-    return fail(Code::kInvalidArgument, "{} threads were asked for; give 1 to {}, or 0 for one per core",
-                options.threads, kQuantizeThreadsMax);
-  }
-  CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(in));
-  CAIRN_TRY_VOID(check_output(in, out));
-  CAIRN_TRY(gguf::Writer writer, gguf::Writer::create(out));
-  copy_metadata(file.metadata(), options.mix, writer);
-  CAIRN_TRY(Plan plan, make_plan(file, options));
   std::vector<size_t> first = {0};  // tensors of each file
   if (options.keep_split) {
     CAIRN_TRY(first, parts_of_file(in, file));

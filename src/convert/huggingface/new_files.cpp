@@ -18,8 +18,8 @@ namespace cairn::convert {
 namespace {
 
 // Elements that one thread converts at a time, and between two writes: they bound memory.
-constexpr int64_t kPieceElements = 16'384;
-constexpr int64_t kSlabElements = 4 << 20;
+constexpr int64_t kRowsElements = 16'384;
+constexpr int64_t kWrittenElements = 4 << 20;
 
 int64_t tensor_bytes(const PlannedTensor& tensor, TensorType type) {
   return tensor.rows->count() * row_bytes(type, tensor.rows->length());
@@ -51,9 +51,9 @@ class TensorWriter {
   // `wrote` is called with the bytes of each part.
   Result<void> write(gguf::Writer& writer, const std::function<void(int64_t)>& wrote) {
     const Rows& rows = *tensor_.rows;
-    const int64_t piece = std::clamp<int64_t>(std::max(rows.piece_rows(), kPieceElements / rows.length()), 1,
+    const int64_t piece = std::clamp<int64_t>(std::max(rows.piece_rows(), kRowsElements / rows.length()), 1,
                                               std::max<int64_t>(1, rows.count()));
-    const int64_t slab = std::max(piece, kSlabElements / rows.length() / piece * piece);
+    const int64_t slab = std::max(piece, kWrittenElements / rows.length() / piece * piece);
     const int64_t bytes_per_row = row_bytes(type_, rows.length());
     std::vector<std::byte> bytes;
     for (int64_t begin = 0; begin < rows.count(); begin += slab) {
@@ -91,7 +91,7 @@ class TensorWriter {
     for (size_t i = 0; i < values.size(); ++i) {
       if (!(std::fabs(values[i]) <= limit)) return begin * rows.length() + static_cast<int64_t>(i);
     }
-    quant::encode_row(type_, values,
+    quant::encode_row(type_, values, {},
                       std::span(to, static_cast<size_t>((end - begin) * row_bytes(type_, rows.length()))));
     return kNone;
   }
