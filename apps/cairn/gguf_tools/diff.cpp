@@ -22,7 +22,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Those of diff and cmp: 0 the same, 1 different, 2 it could not be found out.
+// The exit codes of diff and cmp: 0 if they are the same, 1 if not, 2 if that could not be found out.
 constexpr int kExitDifferent = 1;
 constexpr int kExitTrouble = 2;
 
