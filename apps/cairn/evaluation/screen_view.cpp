@@ -43,7 +43,7 @@ std::string one_line(std::string_view text, int columns) {
   return line.substr(0, end);
 }
 
-/// So many lines of a text, folded at the width, the last ones if `at_end`.
+/// Folds a text at the width, and returns so many lines of it, the last ones if `at_end`.
 std::string some_lines(std::string_view text, int columns, int rows, bool at_end) {
   const terminal::Frame frame = terminal::lay_out("", text, 0, columns);
   const auto all = static_cast<int>(frame.rows.size());
