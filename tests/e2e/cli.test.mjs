@@ -515,5 +515,5 @@ test('only commands with conversations take flags of the chat template', () => {
 test('help names every subcommand', () => {
   const run = cairn(['--help']);
   assert.equal(run.status, 0);
-  for (const name of ['serve', 'chat', 'generate', 'inspect', 'quantize', 'synth', 'perplexity', 'logits', 'tokenize', 'render', 'bench', 'ps', 'stop', 'show']) assert.match(run.stdout, new RegExp(`\\b${name}\\b`));
+  for (const name of ['serve', 'chat', 'generate', 'inspect', 'convert', 'quantize', 'synth', 'perplexity', 'logits', 'tokenize', 'render', 'bench', 'ps', 'stop', 'show']) assert.match(run.stdout, new RegExp(`\\b${name}\\b`));
 });

@@ -46,7 +46,7 @@ struct AddedToken {
   TokenKind kind() const { return special || looks_like_control(text) ? TokenKind::kControl : TokenKind::kUserDefined; }
 };
 
-// Those of tokenizer.json, or of tokenizer_config.json where there is no such file.
+// Reads them from tokenizer.json and tokenizer_config.json, where later ones win.
 std::vector<AddedToken> added_tokens(const TokenizerFiles& files) {
   std::vector<AddedToken> tokens;
   if (const nlohmann::json* list = find_member(files.tokenizer, "added_tokens"); list != nullptr && list->is_array()) {
