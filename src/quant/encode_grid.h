@@ -114,7 +114,18 @@ class RowLists {
   static constexpr int kLevels = RowErrors<kWidth>::kLevels;
   static constexpr int kParts = RowErrors<kWidth>::kParts;
 
-  explicit RowLists(const GridCodes<kRows>& codes) {
+  template <size_t kCount>
+  RowLists(const GridCodes<kRows>& codes, const int8_t (&levels)[kCount]) {
+    std::ranges::fill(whole_, int16_t{-1});
+    for (int row = 0; row < kRows; ++row) {
+      int pattern = 0;
+      for (int i = kWidth - 1; i >= 0; --i) {
+        const int index = level_index(codes.rows[row], i);
+        values_[row][i] = levels[index];
+        pattern = kBase * pattern + index;
+      }
+      whole_[pattern] = static_cast<int16_t>(row);
+    }
     int next = 0;
     for (int list = 0; list < kParts * kParts; ++list) {
       begin_[list] = static_cast<uint16_t>(next);
@@ -130,12 +141,30 @@ class RowLists {
     begin_[kParts * kParts] = static_cast<uint16_t>(next);
   }
 
-  const std::array<uint8_t, kWidth>& levels(int row) const { return levels_[row]; }
+  /// The levels of a row.
+  const float* values(int row) const { return values_[row]; }
+
+  /// The row whose elements have those level indices, whole numbers, or -1.
+  int find(const Vec4 (&indices)[kWidth / 4]) const {
+    Vec4 sum = indices[0] * Vec4{1.0f, kBase, kBase * kBase, kBase * kBase * kBase};
+    if constexpr (kWidth == 8) sum += indices[1] * Vec4{81.0f, 243.0f, 729.0f, 2187.0f};
+    return whole_[static_cast<int>((sum[0] + sum[1]) + (sum[2] + sum[3]))];
+  }
 
   /// The error of one row.
   static float error_of(const std::array<uint8_t, kWidth>& level, const RowErrors<kWidth>& errors) {
     return errors.u[part(level, 0)] + errors.v[part(level, kWidth / 4)] +
            errors.table[part(level, kWidth / 2) + kParts * part(level, 3 * kWidth / 4)];
+  }
+
+  /// The same with exactly one element of the row at its error in `flipped`.
+  static float flipped_error_of(const std::array<uint8_t, kWidth>& level, const RowErrors<kWidth>& errors,
+                                const RowErrors<kWidth>& flipped) {
+    const int i = part(level, 0);
+    const int j = part(level, kWidth / 4);
+    const int second = part(level, kWidth / 2) + kParts * part(level, 3 * kWidth / 4);
+    const float wrong = std::min(flipped.u[i] + errors.v[j], errors.u[i] + flipped.v[j]);
+    return std::min(errors.u[i] + errors.v[j] + flipped.table[second], wrong + errors.table[second]);
   }
 
   /// Sets `row`, which is a guess before, to the row with the least error, and returns that.
@@ -163,7 +192,7 @@ class RowLists {
   /// As above, where `flipped` are the sums with the errors of exactly one element of the part exchanged for those that
   /// it has with the wrong sign, and one element of the row must have that.
   float nearest_flipped(const RowErrors<kWidth>& errors, const RowErrors<kWidth>& flipped, uint16_t& row) const {
-    float best = kNoRow;
+    float best = flipped_error_of(levels_[row], errors, flipped);
     const float u = std::min(errors.u_least, flipped.u_least);
     for (int j = 0; j < kParts; ++j) {
       if (!(errors.v[j] + u + errors.table_least < best)) continue;
@@ -199,6 +228,9 @@ class RowLists {
     uint16_t row;
     uint16_t second;
   };
+  static constexpr int kBase = kWidth == 8 ? 3 : 8;  // number of levels
+  int16_t whole_[kWidth == 8 ? 6561 : 4096];         // rows by their level indices, first element lowest
+  alignas(16) float values_[kRows][kWidth];
   uint16_t begin_[kParts * kParts + 1];
   Entry entries_[kRows];
   std::array<uint8_t, kWidth> levels_[kRows];

@@ -56,25 +56,44 @@ struct ScaledLevels {
   }
 };
 
-// Sums of a unit whose elements, without sign, are x: after its rows and signs have been chosen. `flip` has the sign
-// that differs from the element's.
+// The row whose levels are nearest to each element by itself, if there is one: then it is the nearest by any weights.
 template <class Grid>
-Fit unit_fit(const float (&x)[8], const float* w, float error, const Unit& unit, uint32_t flip, float shift) {
+int rounded_row(const float* x, float inverse) {
+  constexpr int kCount = static_cast<int>(std::size(Grid::kLevels));
+  Vec4 indices[Grid::kWidth / 4];
+  for (int j = 0; j < Grid::kWidth / 4; ++j) {
+    const Vec4 t = load4(x + 4 * j) * inverse;
+    indices[j] = splat4(0.0f);
+    for (int i = 1; i < kCount; ++i) {
+      const float middle = 0.5f * static_cast<float>(Grid::kLevels[i - 1] + Grid::kLevels[i]);
+      indices[j] += t > splat4(middle) ? splat4(1.0f) : splat4(0.0f);
+    }
+  }
+  return Grid::lists().find(indices);
+}
+
+// Sums of a unit whose elements, without sign, are x: after its rows have been chosen. `flip` has the element whose
+// sign is turned.
+template <class Grid>
+Fit unit_fit(const float (&x)[8], const float* w, float scale, const Unit& unit, uint32_t flip, float shift) {
+  Sum8 error;
   Sum8 xq;
   Sum8 qq;
   float q[8];
-  for (int j = 0; j < 8; ++j) {
-    const int index = Grid::lists().levels(unit.rows[j / Grid::kWidth])[j % Grid::kWidth];
-    const float level = static_cast<float>(Grid::kLevels[index]) + shift;
-    q[j] = (flip >> j & 1u) != 0 ? -level : level;
+  for (int j = 0; j < 8; j += 4) {
+    store4(q + j, load4(Grid::lists().values(unit.rows[j / Grid::kWidth]) + j % Grid::kWidth) + shift);
   }
-  const Vec4 even = load4(w) * load4(q);
-  const Vec4 odd = load4(w + 4) * load4(q + 4);
-  xq.even = even * load4(x);
-  xq.odd = odd * load4(x + 4);
-  qq.even = even * load4(q);
-  qq.odd = odd * load4(q + 4);
-  return {error, xq.total(), qq.total()};
+  if (flip != 0) q[std::countr_zero(flip)] *= -1.0f;
+  const auto sum = [&](int j, Vec4 Sum8::* lane) {
+    const Vec4 wq = load4(w + j) * load4(q + j);
+    const Vec4 off = load4(x + j) - scale * load4(q + j);
+    error.*lane = load4(w + j) * off * off;
+    xq.*lane = wq * load4(x + j);
+    qq.*lane = wq * load4(q + j);
+  };
+  sum(0, &Sum8::even);
+  sum(4, &Sum8::odd);
+  return {error.total(), xq.total(), qq.total()};
 }
 
 // The element whose sign costs least to get wrong at the chosen levels.
@@ -83,14 +102,64 @@ int cheapest_flip(const float (&x)[8], const float* w, const Unit& unit) {
   int best = 0;
   float least = kNoRow;
   for (int j = 0; j < 8; ++j) {
-    const int index = Grid::lists().levels(unit.rows[j / Grid::kWidth])[j % Grid::kWidth];
-    const float cost = w[j] * x[j] * static_cast<float>(Grid::kLevels[index]);
+    const float cost = w[j] * x[j] * Grid::lists().values(unit.rows[j / Grid::kWidth])[j % Grid::kWidth];
     if (cost < least) {
       least = cost;
       best = j;
     }
   }
   return best;
+}
+
+// Finds the rows of 8 elements without sign, where every sign is right.
+template <class Grid>
+void find_rows(const float* size, const float* w, float scale, Unit& unit) {
+  const ScaledLevels<Grid> levels(scale);
+  const float inverse = inverse_or_zero(scale);
+  for (int part = 0; part < 8 / Grid::kWidth; ++part) {
+    const float* x = size + Grid::kWidth * part;
+    if (const int row = rounded_row<Grid>(x, inverse); row >= 0) {
+      unit.rows[part] = static_cast<uint16_t>(row);
+      continue;
+    }
+    LevelErrors<Grid::kWidth> errors;
+    levels.errors(x, w + Grid::kWidth * part, 1.0f, errors);
+    RowErrors<Grid::kWidth> sums;
+    sum_rows(errors, sums);
+    Grid::lists().nearest(sums, unit.rows[part]);
+  }
+}
+
+// The same where exactly one sign is wrong, whichever costs least.
+template <class Grid>
+void find_rows_flipped(const float* size, const float* w, float scale, Unit& unit) {
+  const ScaledLevels<Grid> levels(scale);
+  float right_error = 0.0f;      // of the parts so far, with every sign right
+  float flipped_error = kNoRow;  // with one wrong
+  uint16_t flipped_rows[2] = {};
+  for (int part = 0; part < 8 / Grid::kWidth; ++part) {
+    LevelErrors<Grid::kWidth> right;
+    LevelErrors<Grid::kWidth> wrong;
+    levels.errors(size + Grid::kWidth * part, w + Grid::kWidth * part, 1.0f, right);
+    levels.errors(size + Grid::kWidth * part, w + Grid::kWidth * part, -1.0f, wrong);
+    RowErrors<Grid::kWidth> sums;
+    RowErrors<Grid::kWidth> flipped;
+    sum_rows(right, sums);
+    sum_flipped_rows(right, wrong, flipped);
+    uint16_t row = unit.rows[part];
+    const float here = right_error + Grid::lists().nearest_flipped(sums, flipped, row);
+    float error = 0.0f;
+    if (Grid::kWidth == 4) error = Grid::lists().nearest(sums, unit.rows[part]);
+    if (part == 0 || here < flipped_error + error) {  // else the part before has the wrong sign
+      flipped_error = here;
+      flipped_rows[0] = part == 0 ? row : unit.rows[0];
+      flipped_rows[1] = row;
+    } else {
+      flipped_rows[1] = unit.rows[1];
+    }
+    right_error += error;
+  }
+  std::copy_n(flipped_rows, 8 / Grid::kWidth, unit.rows);
 }
 
 // Finds the rows and signs of 8 elements at a scale. Rows in `unit` are guesses before.
@@ -104,65 +173,30 @@ Fit fit_unit(const float* x, const float* w, float scale, Unit& unit)
     size[j] = std::fabs(x[j]);
     signs |= (x[j] < 0.0f ? 1u : 0u) << j;
   }
-  const bool odd = Grid::kEven && std::popcount(signs) % 2 != 0;
-  constexpr int kParts = 8 / Grid::kWidth;
-  const ScaledLevels<Grid> levels(scale);
-  RowErrors<Grid::kWidth> sums;
-  float error = 0.0f;
-  float flipped_error = kNoRow;  // one row of the two has a wrong sign
-  uint16_t flipped_rows[2] = {};
-  uint16_t rows[2] = {unit.rows[0], unit.rows[1]};
-  for (int part = 0; part < kParts; ++part) {
-    LevelErrors<Grid::kWidth> right;
-    levels.errors(size + Grid::kWidth * part, w + Grid::kWidth * part, 1.0f, right);
-    sum_rows(right, sums);
-    float here = 0.0f;
-    if (kParts > 1 || !odd) here = Grid::lists().nearest(sums, rows[part]);
-    if (odd) {
-      LevelErrors<Grid::kWidth> wrong;
-      levels.errors(size + Grid::kWidth * part, w + Grid::kWidth * part, -1.0f, wrong);
-      RowErrors<Grid::kWidth> flipped;
-      sum_flipped_rows(right, wrong, flipped);
-      uint16_t row = rows[part];
-      const float turned = Grid::lists().nearest_flipped(sums, flipped, row);
-      // Either the flip is here and the part before is right, or it was before.
-      const float now = error + turned;
-      const float before = flipped_error + here;
-      if (part == 0 || now < before) {
-        flipped_error = now;
-        flipped_rows[0] = part == 0 ? row : rows[0];
-        flipped_rows[1] = part == 0 ? uint16_t{0} : row;
-      } else {
-        flipped_error = before;
-        flipped_rows[1] = rows[part];
-      }
-    }
-    error += here;
-  }
-  for (int part = 0; part < kParts; ++part) unit.rows[part] = odd ? flipped_rows[part] : rows[part];
   uint32_t flip = 0;
-  if (odd) flip = 1u << cheapest_flip<Grid>(size, w, unit);
+  if (Grid::kEven && std::popcount(signs) % 2 != 0) {
+    find_rows_flipped<Grid>(size, w, scale, unit);
+    flip = 1u << cheapest_flip<Grid>(size, w, unit);
+  } else {
+    find_rows<Grid>(size, w, scale, unit);
+  }
   unit.signs = static_cast<uint8_t>(signs ^ flip);
-  return unit_fit<Grid>(size, w, odd ? flipped_error : error, unit, flip, 0.0f);
+  return unit_fit<Grid>(size, w, scale, unit, flip, 0.0f);
 }
 
 // IQ1: levels have signs of their own, and are shifted.
 template <class Grid>
 Fit fit_shifted(const float* x, const float* w, float scale, bool minus, Unit& unit) {
   const float shift = minus ? -kIq1Shift : kIq1Shift;
-  float moved[8];
   float plain[8];
+  float moved[8];
   for (int j = 0; j < 8; ++j) {
     plain[j] = x[j];
     moved[j] = x[j] - scale * shift;
   }
-  LevelErrors<8> errors;
-  ScaledLevels<Grid>(scale).errors(moved, w, 1.0f, errors);
-  RowErrors<8> sums;
-  sum_rows(errors, sums);
-  const float error = Grid::lists().nearest(sums, unit.rows[0]);
+  find_rows<Grid>(moved, w, scale, unit);
   unit.minus = minus;
-  return unit_fit<Grid>(plain, w, error, unit, 0, shift);
+  return unit_fit<Grid>(plain, w, scale, unit, 0, shift);
 }
 
 void add(const Fit& fit, Fit& to) {
@@ -221,14 +255,9 @@ class GridBlock {
       most = std::max(most, fits[g].scale());
     }
     if (most == 0.0f) return;
-    float error = choose_codes(x, w, choose_d(fits, most), fits, 1);
-    for (int again = 0; again < 2; ++again) {
-      GridBlock next = *this;
-      const float next_error = next.choose_codes(x, w, refit_, fits, 0);
-      if (!(next_error < error)) break;
-      *this = next;
-      error = next_error;
-    }
+    const float error = choose_codes(x, w, choose_d(fits, most), fits, true);
+    GridBlock next = *this;
+    if (next.choose_codes(x, w, refit_, fits, false) < error) *this = next;
   }
 
   uint16_t d() const { return d_; }
@@ -262,8 +291,7 @@ class GridBlock {
         if (level > 0) attempt(extreme / static_cast<float>(level));
       }
     }
-    for (int again = 0; again < 2 && attempt(best.scale()); ++again) {
-    }
+    attempt(best.scale());
     return best;
   }
 
@@ -284,6 +312,18 @@ class GridBlock {
       }
     }
     return best;
+  }
+
+  // The codes on both sides of a multiple.
+  struct Choices {
+    int first;
+    int last;
+  };
+  static Choices codes_near(float multiple) {
+    const int code = nearest_code(multiple);
+    const int other = multiple < Grid::multiplier(code) ? code - 1 : code + 1;
+    if (other < 0 || other >= Grid::kCodes) return {code, code};
+    return {std::min(code, other), std::max(code, other)};
   }
 
   // The common scale that lets the groups have scales nearest to the ones they want.
@@ -307,20 +347,21 @@ class GridBlock {
   }
 
   // Gives each group the code with the least error near its wanted scale. Returns the block's error.
-  float choose_codes(const float* x, const float* w, float wanted_d, const Fit* fits, int around) {
+  float choose_codes(const float* x, const float* w, float wanted_d, const Fit* fits, bool search_codes) {
     d_ = half_scale(wanted_d);
     const float d = half_to_float(d_);
     float error = 0.0f;
     float xq = 0.0f;
     float qq = 0.0f;
     for (int g = 0; g < kGroups; ++g) {
-      const int middle = around > 0 ? nearest_code(fits[g].scale() * inverse_or_zero(d)) : codes_[g];
       Unit* units = units_ + kUnits<Grid> * g;
       Unit now[kUnits<Grid>];
       std::copy_n(units, kUnits<Grid>, now);
+      const Choices choices =
+          search_codes ? codes_near(fits[g].scale() * inverse_or_zero(d)) : Choices{codes_[g], codes_[g]};
       Fit best;
       best.error = kNoRow;
-      for (int code = std::max(middle - around, 0); code <= std::min(middle + around, Grid::kCodes - 1); ++code) {
+      for (int code = choices.first; code <= choices.last; ++code) {
         const Fit fit = fit_group<Grid>(x + Grid::kGroup * g, w + Grid::kGroup * g, d * Grid::multiplier(code), now);
         if (!(fit.error < best.error)) continue;
         best = fit;
@@ -342,9 +383,9 @@ class GridBlock {
   float refit_ = 0.0f;  // the d that suits the present codes and rows best
 };
 
-template <int kRows, int kWidth>
-const RowLists<kRows, kWidth>& lists_of(const GridCodes<kRows>& codes) {
-  static const RowLists<kRows, kWidth> lists(codes);
+template <int kRows, int kWidth, size_t kLevels>
+const RowLists<kRows, kWidth>& lists_of(const GridCodes<kRows>& codes, const int8_t (&levels)[kLevels]) {
+  static const RowLists<kRows, kWidth> lists(codes, levels);
   return lists;
 }
 
@@ -353,26 +394,26 @@ struct Iq2Scales {
   static constexpr bool kSigned = true;
   static constexpr const auto& kLevels = kIq2Levels;
   static constexpr int kCodes = 16;
-  static constexpr Tries kTries = {5, 0.9f, 1.8f};
+  static constexpr Tries kTries = {4, 0.9f, 1.8f};
   static float multiplier(int code) { return (0.5f + static_cast<float>(code)) * 0.25f; }
 };
 
 struct Iq2XxsGrid : Iq2Scales {
   static constexpr bool kEven = true;
   static constexpr int kGroup = 32;
-  static const auto& lists() { return lists_of<256, 8>(kIq2XxsCodes); }
+  static const auto& lists() { return lists_of<256, 8>(kIq2XxsCodes, kLevels); }
 };
 
 struct Iq2XsGrid : Iq2Scales {
   static constexpr bool kEven = true;
   static constexpr int kGroup = 16;
-  static const auto& lists() { return lists_of<512, 8>(kIq2XsCodes); }
+  static const auto& lists() { return lists_of<512, 8>(kIq2XsCodes, kLevels); }
 };
 
 struct Iq2SGrid : Iq2Scales {
   static constexpr bool kEven = false;
   static constexpr int kGroup = 16;
-  static const auto& lists() { return lists_of<1024, 8>(kIq2SCodes); }
+  static const auto& lists() { return lists_of<1024, 8>(kIq2SCodes, kLevels); }
 };
 
 struct Iq3XxsGrid {
@@ -382,9 +423,9 @@ struct Iq3XxsGrid {
   static constexpr int kGroup = 32;
   static constexpr const auto& kLevels = kIq3XxsLevels;
   static constexpr int kCodes = 16;
-  static constexpr Tries kTries = {4, 0.9f, 1.5f};
+  static constexpr Tries kTries = {3, 0.95f, 1.35f};
   static float multiplier(int code) { return (0.5f + static_cast<float>(code)) * 0.5f; }
-  static const auto& lists() { return lists_of<256, 4>(kIq3XxsCodes); }
+  static const auto& lists() { return lists_of<256, 4>(kIq3XxsCodes, kLevels); }
 };
 
 struct Iq3SGrid {
@@ -394,9 +435,9 @@ struct Iq3SGrid {
   static constexpr int kGroup = 32;
   static constexpr const auto& kLevels = kIq3SLevels;
   static constexpr int kCodes = 16;
-  static constexpr Tries kTries = {4, 0.9f, 1.5f};
+  static constexpr Tries kTries = {3, 0.95f, 1.35f};
   static float multiplier(int code) { return static_cast<float>(1 + 2 * code); }
-  static const auto& lists() { return lists_of<512, 4>(kIq3SCodes); }
+  static const auto& lists() { return lists_of<512, 4>(kIq3SCodes, kLevels); }
 };
 
 struct Iq1Scales {
@@ -404,9 +445,9 @@ struct Iq1Scales {
   static constexpr bool kSigned = false;
   static constexpr const auto& kLevels = kIq1Levels;
   static constexpr int kCodes = 8;
-  static constexpr Tries kTries = {5, 1.0f, 2.8f};
+  static constexpr Tries kTries = {2, 1.3f, 2.0f};
   static float multiplier(int code) { return static_cast<float>(1 + 2 * code); }
-  static const auto& lists() { return lists_of<2048, 8>(kIq1Codes); }
+  static const auto& lists() { return lists_of<2048, 8>(kIq1Codes, kLevels); }
 };
 
 struct Iq1SGrid : Iq1Scales {
