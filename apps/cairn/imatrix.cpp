@@ -86,7 +86,7 @@ void print_result(const ImatrixFlags& flags, const convert::ImportanceMatrix& ma
 
 Result<void> run_imatrix(ImatrixFlags& flags) {
   CAIRN_TRY(flags.load, flags.load.found());
-  CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(flags.load.model));
+  CAIRN_TRY(const gguf::Reader file, flags.load.open_file());
   CAIRN_TRY_VOID(check_file_may_be_made(flags.out));
   std::vector<convert::ImportanceMatrix> older;
   for (const std::string& name : flags.from) {

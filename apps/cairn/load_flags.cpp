@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 
 #include "base/log.h"
 #include "base/text/json.h"
@@ -50,6 +51,20 @@ void add_gpu_flag(CLI::App& command, int32_t& gpu_layers) {
       ->group(std::string(kSpeedHeading));
 }
 
+constexpr int32_t kThreadsMax = 1'024;
+constexpr const char* kThreadsVariable = "CAIRN_THREADS";
+
+/// What the variable says, where no flag does.
+Result<void> read_threads_variable(int32_t& threads) {
+  const char* const text = std::getenv(kThreadsVariable);
+  if (threads != 0 || text == nullptr || *text == '\0') return {};
+  std::string value = text;
+  const std::string why = whole_number(1, kThreadsMax)(value);
+  if (!why.empty()) return fail(Code::kInvalidArgument, "the variable {} {}", kThreadsVariable, why);
+  threads = std::stoi(value);
+  return {};
+}
+
 // "FILE" or "FILE:SCALE".
 model::LoraFile lora_file_named(const std::string& text) {
   model::LoraFile file{.path = text};
@@ -85,6 +100,8 @@ void LoadFlags::add_to(CLI::App& command, bool model_required) {
   path->type_name("FILE");
   if (model_required) path->required();
   add_model_flags(command);
+  power = std::make_shared<engine::PowerLimit>();
+  add_power_flags(command, *power);
   add_log_flag(command);
 }
 
@@ -118,6 +135,13 @@ void LoadFlags::add_model_flags(CLI::App& command) {
           "drafting head of DeepSeek V4 or V4.1, or an assistant model of Gemma 4 (default: none)")
       ->type_name("FILE")
       ->group(drafts);
+  command
+      .add_option("--draft-p-min", options.engine.speculation.probability_min,
+                  "Stop drafting at a token that the draft model or the drafting head finds less likely than this; 0: "
+                  "never")
+      ->check(real_number(0, 1))
+      ->capture_default_str()
+      ->group(drafts);
 }
 
 void LoadFlags::add_template_flags(CLI::App& command) {
@@ -140,6 +164,11 @@ void LoadFlags::add_template_flags(CLI::App& command) {
                   "Jinja file to use instead of the model's chat template (default: the model's)")
       ->check(existing_file())
       ->group(group);
+  command
+      .add_flag("--json-instruction", options.template_defaults.json_instruction,
+                "Where a request holds the answer to JSON or to a JSON schema, also ask the model for it in a system "
+                "message: small models wander otherwise")
+      ->group(group);
 }
 
 void LoadFlags::add_runner_flags(CLI::App& command) {
@@ -153,8 +182,8 @@ void LoadFlags::add_computing_flags(CLI::App& command) {
   add_gpu_flag(command, options.device.gpu_layers);
   command
       .add_option("-t,--threads", options.device.cpu.threads,
-                  "CPU threads (default: one per core that this process may use)")
-      ->check(whole_number(1, 1024))
+                  "CPU threads (default: the variable CAIRN_THREADS, or one per core that this process may use)")
+      ->check(whole_number(1, kThreadsMax))
       ->group(speed);
   command
       .add_option("--isa", options.device.cpu.isa,
@@ -168,6 +197,13 @@ void LoadFlags::add_computing_flags(CLI::App& command) {
                 "Keep the repacked weights in MODEL.packed, a file as large as the model, so that later starts are "
                 "faster")
       ->group(speed);
+  command
+      .add_flag("--warmup,!--no-warmup", options.model.warm_weights,
+                "Read weights that are used where they lie in the file (F16, BF16, F32) while the model is loaded, or "
+                "only when they are first needed")
+      ->default_str("true")
+      ->group(speed);
+  add_rope_flags(command, options.rope);
   command
       .add_flag_callback(
           "--no-rounding", [this] { options.model.simulate_rounding = false; },
@@ -205,6 +241,10 @@ void LoadFlags::add_computing_flags(CLI::App& command) {
 
 Result<loader::LoadOptions> LoadFlags::load_options() const {
   loader::LoadOptions wanted = options;
+  if (power != nullptr) {
+    power->set_on_battery(engine::runs_on_battery());
+    wanted.engine.power = power;
+  }
   if (!chat_template_file.empty()) {
     CAIRN_TRY(wanted.chat_template, read_text_file(chat_template_file, "--chat-template", jinja::kJinjaSourceBytesMax));
     if (wanted.chat_template.empty())
@@ -234,6 +274,7 @@ Result<LoadFlags> LoadFlags::found(const ModelSearch& search) const {
   CAIRN_TRY(const loader::CatalogModel of_name, find_model(model, search));
   LoadFlags flags = *this;
   CAIRN_TRY_VOID(flags.find_companions(search.folder));
+  CAIRN_TRY_VOID(read_threads_variable(flags.options.device.cpu.threads));
   flags.model = of_name.path.string();
   if (flags.options.name.empty()) flags.options.name = of_name.name;
   if (of_name.made == nullptr) return flags;
@@ -246,6 +287,12 @@ Result<LoadFlags> LoadFlags::found(const ModelSearch& search) const {
 Result<std::unique_ptr<loader::LoadedModel>> LoadFlags::load() const {
   CAIRN_TRY(const loader::LoadOptions wanted, load_options());
   return loader::load_model_file(model, wanted);
+}
+
+Result<gguf::Reader> LoadFlags::open_file() const {
+  CAIRN_TRY(gguf::Reader file, gguf::Reader::open(model));
+  CAIRN_TRY_VOID(model::set_rope_options(file, options.rope, options.model.context_tokens));
+  return file;
 }
 
 Result<LoadedRunner> LoadFlags::load_runner(const gguf::Reader& file, model::ModelOptions sizes, int32_t sequences,
@@ -273,6 +320,25 @@ Result<LoadedRunner> LoadFlags::load_runner(const gguf::Reader& file, model::Mod
   }
   CAIRN_TRY(loaded.runner, model::load_model(file, loaded.device.stages(), sizes));
   return loaded;
+}
+
+void add_power_flags(CLI::App& command, engine::PowerLimit& limit) {
+  const std::string group(kOperatingHeading);
+  const CLI::Validator percent = whole_number(engine::kPowerPercentMin, engine::kPowerPercentMax);
+  command
+      .add_option_function<int32_t>(
+          "--power-percent", [&limit](int32_t value) { limit.set_percent(value); },
+          "Percent of the time in which models compute, so that the machine stays cool; they rest after each step")
+      ->check(percent)
+      ->default_str(std::to_string(engine::kPowerPercentMax))
+      ->group(group);
+  command
+      .add_option_function<int32_t>(
+          "--power-percent-on-battery", [&limit](int32_t value) { limit.set_on_battery_percent(value); },
+          "The same while a battery is all that powers the machine, if it is less")
+      ->check(percent)
+      ->default_str(std::to_string(engine::kPowerPercentMax))
+      ->group(group);
 }
 
 void warn_without_template(const loader::LoadedModel& model) {

@@ -9,10 +9,12 @@
 
 #include "api/params/generation_defaults.h"
 #include "base/error.h"
+#include "engine/power_limit.h"
 #include "loader/device.h"
 #include "loader/load_options.h"
 #include "loader/loaded_model.h"
 #include "loader/memory_plan.h"
+#include "model/rope_options.h"
 #include "model/runner.h"
 #include "model/weights/pack_cache.h"
 #include "model_argument.h"
@@ -28,6 +30,11 @@ void add_kv_type_flag(CLI::App& command, kernels::KvType& kv_type);
 /// The name by which --kv-type takes the type.
 std::string kv_type_name(kernels::KvType type);
 
+/// Adds --rope-scaling and what belongs to it (rope_flags.cpp).
+void add_rope_flags(CLI::App& command, model::RopeOptions& rope);
+/// Adds --power-percent and --power-percent-on-battery. `limit` outlives the command.
+void add_power_flags(CLI::App& command, engine::PowerLimit& limit);
+
 /// A model without an engine. Members are destroyed in reverse order.
 struct LoadedRunner {
   loader::Device device;
@@ -41,6 +48,7 @@ struct LoadFlags {
   std::string chat_template_file;
   std::string template_variables;
   std::string reasoning = "auto";
+  std::shared_ptr<engine::PowerLimit> power;  ///< null: the command's engines have none of their own
   loader::LoadOptions options;
   api::GenerationDefaults made;  ///< of a model that was made of another one: for what the flags do not say
 
@@ -52,8 +60,9 @@ struct LoadFlags {
   void add_template_flags(CLI::App& command);
   /// Adds flags that say where and how exactly a model is computed, for every verb that loads one.
   void add_runner_flags(CLI::App& command);
-  /// The same with the model's file in place of its name, and with what was made of it where the flags say nothing.
-  /// Errors: those of find_model and apply_made.
+  /// The same with the model's file in place of its name, and with what was made of it where the flags say nothing;
+  /// the variable CAIRN_THREADS is read too. Errors: those of find_model and apply_made; kInvalidArgument for the
+  /// variable.
   Result<LoadFlags> found(const ModelSearch& search = {}) const;
   /// Replaces the names that --draft and --lora have by files. `folder`: of Cairn's own models; empty: the default one.
   /// Errors: those of find_draft_file and find_adapter_file, with the flag.
@@ -62,6 +71,8 @@ struct LoadFlags {
   Result<loader::LoadOptions> load_options() const;
   /// Loads the model of what found() returned.
   Result<std::unique_ptr<loader::LoadedModel>> load() const;
+  /// Opens its file, for load_runner(). Errors: those of gguf::Reader::open and model::set_rope_options.
+  Result<gguf::Reader> open_file() const;
   /// The same without an engine. `file` is open as `model`, a decoder, and outlives what is returned. `sizes` are
   /// `options.model` with the sizes of the steps that a verb without an engine runs, for so many sequences. Errors:
   /// those of choose_device and load_model.

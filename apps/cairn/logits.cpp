@@ -82,7 +82,7 @@ Result<void> print_logits(const LogitsFlags& flags, std::span<const TokenId> tok
 
 Result<void> run_logits(const LogitsFlags& flags) {
   CAIRN_TRY(const LoadFlags load, flags.load.found());
-  CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(load.model));
+  CAIRN_TRY(const gguf::Reader file, load.open_file());
   model::ModelOptions sizes = load.options.model;
   sizes.batch_tokens_max = sizes.logits_max = flags.chunk;
   CAIRN_TRY(const LoadedRunner loaded, load.load_runner(file, sizes, 1));

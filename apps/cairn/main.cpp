@@ -15,6 +15,7 @@
 #include "build_version.h"
 #include "commands.h"
 #include "help/help_format.h"
+#include "help/topics.h"
 #include "help/usage_error.h"
 #include "output.h"
 #include "values.h"
@@ -58,15 +59,19 @@ constexpr const char* kServer = "for setting up a server";
 constexpr const char* kModels = "for inspecting, converting and measuring models";
 constexpr const char* kProgram = "about this program";
 
-/// cairn help [COMMAND]
+/// cairn help [COMMAND or TOPIC]
 void add_help(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("help", "Print the help of a command");
+  auto* command = app.add_subcommand("help", "Print the help of a command, or of a topic");
   set_help(*command, "cairn help serve --all");
   auto words = std::make_shared<std::vector<std::string>>();
   auto all = std::make_shared<bool>(false);
-  command->add_option("COMMAND", *words, "A command, such as serve or config show (default: the list of commands)");
+  command->add_option("COMMAND", *words,
+                      "A command, such as serve or config show, or a topic (default: the list of commands)");
   command->add_flag("--all", *all, "All flags, as --help-all prints them");
+  command->footer("Topics: " + topic_names());
   command->callback([&app, words, all, &exit_code] {
+    const Topic* const topic = words->size() == 1 ? topic_named(words->front()) : nullptr;
+    if (topic != nullptr) return print_text(topic_text(*topic, *app.get_subcommand("serve")));
     if (const auto unknown = unknown_command(app, *words)) {
       exit_code = report({Code::kInvalidArgument, *unknown, {}}, kExitUsage);
       return;
@@ -128,6 +133,7 @@ int run_command(int argc, char** argv) {
   app.set_help_flag("-h,--help", "Print this help");
   app.set_help_all_flag("--help-all", "Print all flags, in groups");
   app.set_version_flag("--version", "cairn " + std::string(kBuildVersion), "Print the version");
+  app.footer("cairn help TOPIC explains flags by topic: " + topic_names());
   app.require_subcommand(0, 1);
   int exit_code = 0;
   cairn::expand_hugging_face_flag(argc, argv);

@@ -260,7 +260,7 @@ void print_as_text(const Job& job, const Outcome& outcome) {
 
 Result<void> run_perplexity(PerplexityFlags& flags) {
   CAIRN_TRY(flags.load, flags.load.found());
-  CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(flags.load.model));
+  CAIRN_TRY(const gguf::Reader file, flags.load.open_file());
   if (model::is_encoder(file)) {
     return fail_at(flags.load.model, Code::kUnsupported,
                    "the model is an encoder, which predicts no text and so has no perplexity");

@@ -18,6 +18,7 @@
 
 #include "api/errors.h"
 #include "api/frames/session.h"
+#include "api/monitoring/metrics.h"
 #include "api/request_handler.h"
 #include "api/store/recent_responses.h"
 #include "api/telemetry/trace_export.h"
@@ -53,6 +54,8 @@ using namespace std::chrono_literals;
 
 /// Time that a model which is still being loaded has to come to its end before the program ends without it.
 constexpr auto kLoadingGrace = 10s;
+/// How often it is looked whether the machine runs on battery, in api::web::kMonitorInterval.
+constexpr int64_t kBatteryTicks = 10;
 
 struct ServeFlags : ModelFlags {
   std::vector<std::string> files;           ///< or names of models; none: all of the catalog
@@ -62,13 +65,16 @@ struct ServeFlags : ModelFlags {
   ManagerFlags manager;
   std::string host = "127.0.0.1";
   uint16_t port = 8080;
-  std::string frames;                ///< path of a socket; empty: none
+  std::string frames;  ///< path of a socket; empty: none
+  net::FrameLimits frame_limits;
   std::optional<std::string> store;  ///< path of a file
   int64_t request_bytes = 0;         ///< 0: default_request_bytes
   int64_t response_bytes = 0;        ///< 0: kRecentResponseBytes, at most request_bytes
   AccessFlags access;
   RequestFlags requests;
   bool page = true;
+  size_t turns_max = chat::kSampledTurnsMax;
+  bool exact_replay = true;
   OperateFlags operate;
   std::string config;  ///< path of a file; empty: none
   net::Compression compression = net::Compression::kWhole;
@@ -150,6 +156,8 @@ Result<loader::ServedModel> served_model(loader::CatalogModel model, const Serve
   CAIRN_TRY(ModelFlags own, flags_of_model(config, table_names(model), flags));
   CAIRN_TRY_VOID(own.load.find_companions(flags.catalog.folder));
   CAIRN_TRY(loader::LoadOptions options, own.load.load_options());
+  options.engine.power = flags.operate.power;
+  options.engine.step_trace = flags.operate.steps;
   api::GenerationDefaults defaults = own.defaults;
   if (model.made != nullptr) {
     const auto applied = apply_made(*model.made, flags.catalog.models_folder(), options, defaults);
@@ -273,6 +281,8 @@ api::ServiceOptions service_options(const ServeFlags& flags, int64_t request_byt
   options.models = &manager;
   options.defaults = flags.defaults;
   options.page = flags.page;
+  options.turns_max = flags.exact_replay ? flags.turns_max : 0;
+  options.power = flags.operate.power;
   options.recent_bytes =
       flags.response_bytes > 0 ? flags.response_bytes : std::min(api::kRecentResponseBytes, request_bytes);
   return options;
@@ -294,6 +304,7 @@ Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
   if (const OperateFlags& tells = flags.operate; !tells.otlp.empty() || !tells.trace_file.empty()) {
     CAIRN_TRY(traces, api::TraceExporter::open(tells.otlp, tells.trace_file, service.telemetry().traces_dropped()));
     service.telemetry().set_trace([&traces](const api::RequestFacts& facts) { traces->add(facts); });
+    service.telemetry().set_traces_texts(tells.trace_text);
   }
   net::HttpLimits limits = http_limits(service.bytes());
   limits.compression = flags.compression;
@@ -301,7 +312,12 @@ Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
   service.telemetry().set_log_requests(flags.operate.log_requests);
   CAIRN_TRY(auto server, net::HttpServer::listen(flags.host, flags.port, limits, api::make_handler(service),
                                                  api::openai_error_body));
-  server->every(api::web::kMonitorInterval, [&service] { service.monitor().tick(); });
+  server->every(api::web::kMonitorInterval, [&service, &power = *flags.operate.power, ticks = int64_t{0}]() mutable {
+    service.monitor().tick();
+    if (ServerLife::take_wish_for_metrics())
+      log_info("SIGUSR1: metrics\n{}", api::prometheus_text(service, loader::kEveryModel));
+    if (ticks++ % kBatteryTicks == 0) power.set_on_battery(engine::runs_on_battery());
+  });
   CAIRN_TRY_VOID(flags.access.set_up(flags.host, service, *server));
   ToldOfFolders told;
   const std::function<Result<void>()> find_again = [&] {
@@ -310,8 +326,9 @@ Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
   if (flags.given.empty()) manager.set_finder(find_again);
   allow_pulls(service, flags, server->on_loopback(), find_again);
   if (!flags.frames.empty()) {
-    net::FrameLimits frame_limits;
+    net::FrameLimits frame_limits = flags.frame_limits;
     frame_limits.budget = limits.budget;
+    frame_limits.traffic = service.frames_traffic();
     CAIRN_TRY_VOID(server->listen_frames(flags.frames, frame_limits, api::frames::make_handler(service)));
   }
   Reloads reloads;
@@ -345,6 +362,20 @@ Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
   return loaded;
 }
 
+/// What is kept of answers so that they come into later prompts exactly as they were sampled.
+void add_replay_flags(CLI::App& command, ServeFlags& flags, const std::string& group) {
+  auto* turns = command.add_option("--tool-memory-max-ids", flags.turns_max,
+                                   "Answers whose exact tokens are kept in memory, so that a later prompt with them is "
+                                   "found in the KV cache");
+  turns->check(whole_number(1, 1 << 20))->capture_default_str()->group(group);
+  command
+      .add_flag("!--no-exact-replay,!--disable-exact-dsml-tool-replay", flags.exact_replay,
+                "Render earlier answers with the chat template as clients send them, never from the tokens that were "
+                "sampled")
+      ->excludes(turns)
+      ->group(group);
+}
+
 /// How requests are read, and what of them and of their answers is kept.
 void add_request_flags(CLI::App& command, ServeFlags& flags) {
   const std::string group = "Requests and answers";
@@ -352,7 +383,8 @@ void add_request_flags(CLI::App& command, ServeFlags& flags) {
       .add_option(
           "--store", flags.store,
           "SQLite file that keeps the answers of /v1/responses, for previous_response_id and GET, and the exact "
-          "tokens of tool calls; created if it does not exist (default: none, see --response-bytes)")
+          "tokens of answers and tool calls whose text alone does not give them again; created if it does not exist "
+          "(default: none, see --response-bytes)")
       ->type_name("FILE")
       ->group(group);
   command
@@ -369,6 +401,7 @@ void add_request_flags(CLI::App& command, ServeFlags& flags) {
       ->transform(byte_size(1))
       ->group(group);
   flags.requests.add_to(command, group);
+  add_replay_flags(command, flags, group);
 }
 
 /// Where the server listens, and what it offers there.
@@ -404,6 +437,7 @@ void add_address_flags(CLI::App& command, ServeFlags& flags) {
                   "Unix socket for framed JSON, e.g. /tmp/cairn.sock; only you can connect to it (default: none)")
       ->type_name("PATH")
       ->group(group);
+  add_frames_flags(command, flags.frame_limits);
   command.add_flag("!--no-web", flags.page, "Do not serve the web page: GET / answers everybody in plain text")
       ->group(group);
 }
@@ -493,6 +527,9 @@ Result<void> configure_and_serve(CLI::App& command, ServeFlags& flags) {
   for (const std::string& problem : check_model_tables(config)) wrong += (wrong.empty() ? "" : "; ") + problem;
   if (!wrong.empty()) return fail(Code::kInvalidArgument, "{}", wrong);
   CAIRN_TRY_VOID(check_address(command, flags));
+  if (!flags.operate.trace_steps.empty()) {
+    CAIRN_TRY(flags.operate.steps, engine::StepTrace::open(flags.operate.trace_steps));
+  }
   CAIRN_TRY(flags.given, given_models(flags));
   return serve(flags, config);
 }

@@ -27,6 +27,7 @@
 #include "api/workers.h"
 #include "base/system/byte_budget.h"
 #include "chat/sampled_turns.h"
+#include "engine/power_limit.h"
 #include "grammar/grammar_source.h"
 #include "loader/model_manager.h"
 #include "loader/registry.h"
@@ -56,6 +57,8 @@ struct ServiceOptions {
   bool lenient_calls = true;      ///< calls in another dress are read where a request does not say
   grammar::SchemaReading schema_reading = grammar::SchemaReading::kDeclared;
   bool page = true;                             ///< browsers get the page
+  size_t turns_max = chat::kSampledTurnsMax;    ///< SampledTurnCache's
+  std::shared_ptr<engine::PowerLimit> power{};  ///< of all engines; null: there is none
   int64_t recent_bytes = kRecentResponseBytes;  ///< of responses that are kept in memory where there is no file
 };
 
@@ -93,6 +96,8 @@ class Service {
   Telemetry& telemetry() { return telemetry_; }
   /// What the server's sockets have had; it counts here.
   const std::shared_ptr<net::Traffic>& traffic() const { return traffic_; }
+  /// The same of the frames socket.
+  const std::shared_ptr<net::Traffic>& frames_traffic() const { return frames_traffic_; }
   /// The server ends soon: new requests are refused. Thread-safe.
   void begin_to_stop() { stopping_.store(true, std::memory_order_relaxed); }
   bool stopping() const { return stopping_.load(std::memory_order_relaxed); }
@@ -163,8 +168,9 @@ class Service {
   KeptStreams kept_streams_{bytes_};
   Telemetry telemetry_;
   const std::shared_ptr<net::Traffic> traffic_ = std::make_shared<net::Traffic>();
+  const std::shared_ptr<net::Traffic> frames_traffic_ = std::make_shared<net::Traffic>();
   std::atomic<bool> stopping_ = false;
-  chat::SampledTurnCache turns_;
+  chat::SampledTurnCache turns_{options_.turns_max};
   RunningResponses running_responses_;
   RunningRequests running_requests_;
   web::Monitor monitor_;

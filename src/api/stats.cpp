@@ -7,6 +7,7 @@
 #include "api/http/tenant.h"
 #include "api/serialization/json_text.h"
 #include "api/service.h"
+#include "base/system/process_stats.h"
 #include "base/text/printable.h"
 #include "base/text/utf8.h"
 
@@ -154,6 +155,9 @@ Result<void> handle_metrics(Exchange& exchange) {
   ordered_json list = {{"object", "list"}, {"data", ordered_json::array()}};
   for (const loader::SharedModel& model : exchange.service.registry().list(exchange.context.scope()))
     list["data"].push_back(model_stats(*model));
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  list["uptime_seconds"] =
+      std::max(0.0, std::chrono::duration<double>(now).count() - process_stats().start_unix_seconds);
   return send_json(exchange, list);
 }
 

@@ -2,6 +2,9 @@
 // NOTICE.
 #include "chat/builtin_templates.h"
 
+#include <algorithm>
+#include <array>
+
 namespace cairn::chat {
 namespace {
 
@@ -114,7 +117,65 @@ You MUST strictly follow the above defined tool name and parameter schemas to in
 {%- if add_generation_prompt %}{{ '<｜Assistant｜>' ~ ('<think>' if thinks else '</think>') }}{% endif -%}
 )jinja";
 
+// The form of Llama 3's instruction models (Meta's model card, "Prompt Template").
+constexpr std::string_view kLlama3 = R"jinja(
+{{- bos_token -}}
+{%- for message in messages -%}
+  {{- '<|start_header_id|>' ~ message.role ~ '<|end_header_id|>\n\n' -}}
+  {%- if message.content is string -%}
+    {{- message.content | trim -}}
+  {%- elif message.content -%}
+    {{- message.content | selectattr('type', 'equalto', 'text') | map(attribute='text') | join('\n') | trim -}}
+  {%- endif -%}
+  {{- '<|eot_id|>' -}}
+{%- endfor -%}
+{%- if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif -%}
+)jinja";
+
+// The form of Gemma's instruction models (Google's page on Gemma's formatting): there are the roles user and model, and
+// what a system message says stands in front of the first user's.
+constexpr std::string_view kGemma = R"jinja(
+{{- bos_token -}}
+{%- set said = namespace(system='') -%}
+{%- for message in messages -%}
+  {%- set text = namespace(all='') -%}
+  {%- if message.content is string -%}
+    {%- set text.all = message.content | trim -%}
+  {%- elif message.content -%}
+    {%- set text.all = message.content | selectattr('type', 'equalto', 'text') | map(attribute='text') | join('\n') | trim -%}
+  {%- endif -%}
+  {%- if message.role == 'system' -%}
+    {%- set said.system = said.system ~ text.all ~ '\n\n' -%}
+  {%- else -%}
+    {%- set role = 'model' if message.role == 'assistant' else 'user' -%}
+    {{- '<start_of_turn>' ~ role ~ '\n' ~ said.system ~ text.all ~ '<end_of_turn>\n' -}}
+    {%- set said.system = '' -%}
+  {%- endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt %}{{ '<start_of_turn>model\n' }}{% endif -%}
+)jinja";
+
+struct Fallback {
+  std::string_view architectures;  // what their names begin with
+  FallbackTemplate made;
+  std::array<std::string_view, 3> tokens;  // that it needs
+};
+constexpr Fallback kFallbacks[] = {
+    {"llama", {"Llama 3", kLlama3}, {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"}},
+    {"mistral", {"Llama 3", kLlama3}, {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"}},
+    {"gemma", {"Gemma", kGemma}, {"<start_of_turn>", "<end_of_turn>", "<start_of_turn>"}},
+};
+
 }  // namespace
+
+FallbackTemplate fallback_template(std::string_view architecture,
+                                   const std::function<bool(std::string_view)>& has_token) {
+  for (const Fallback& fallback : kFallbacks) {
+    if (architecture.starts_with(fallback.architectures) && std::ranges::all_of(fallback.tokens, has_token))
+      return fallback.made;
+  }
+  return {"ChatML", {}};
+}
 
 std::string_view builtin_template(std::string_view architecture) {
   return architecture == "deepseek4" ? kDeepseek4 : std::string_view();

@@ -26,6 +26,7 @@ struct TemplateDefaults {
   nlohmann::ordered_json variables = nlohmann::ordered_json::object();
   std::optional<bool> reasoning{};  ///< whether models think; unset: those whose templates have a switch do
   std::string system{};             ///< a system message; empty: none
+  bool json_instruction = false;    ///< where an answer is held to JSON, a system message asks for JSON too
   nlohmann::ordered_json messages = nlohmann::ordered_json::array();  ///< in front of every conversation's own
 };
 

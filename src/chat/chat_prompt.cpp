@@ -41,17 +41,31 @@ bool stands_twice(std::string_view rendering) {
 struct KnownTurn {
   size_t message;
   std::shared_ptr<const SampledTurn> sampled;
+  TurnSource source = TurnSource::kMemory;
 };
+
+int32_t turns_of_assistant(const ordered_json& messages) {
+  return static_cast<int32_t>(
+      std::ranges::count_if(messages, [](const ordered_json& message) { return message["role"] == "assistant"; }));
+}
+
+ReplayedTurns replayed_turns(const ordered_json& messages, std::span<const KnownTurn> known) {
+  ReplayedTurns turns;
+  for (const KnownTurn& turn : known) ++(turn.source == TurnSource::kMemory ? turns.memory : turns.store);
+  turns.rendered = turns_of_assistant(messages) - turns.all();
+  return turns;
+}
 
 std::vector<KnownTurn> known_turns(const PromptContext& context, const ordered_json& messages, SampledTurnCache& turns,
                                    const CacheScope& scope) {
   std::vector<KnownTurn> known;
   for (size_t i = 0; i < messages.size(); ++i) {
     if (messages[i]["role"] != "assistant") continue;
-    auto turn = turns.find(scope, messages[i]);
+    TurnSource source = TurnSource::kMemory;
+    auto turn = turns.find(scope, messages[i], &source);
     if (turn == nullptr) continue;
     if (std::ranges::all_of(turn->tokens, [&](TokenId id) { return index(id) < context.tokenizer.size(); })) {
-      known.push_back({i, std::move(turn)});
+      known.push_back({i, std::move(turn), source});
     } else {
       log_warning("a stored turn has tokens that {} does not have, and is left out", context.model_name);
     }
@@ -218,13 +232,18 @@ Result<ChatPrompt> chat_prompt(const PromptContext& context, const ChatInput& in
   if (turns != nullptr && input.add_generation_prompt) {
     if (const auto known = known_turns(context, input.messages, *turns, scope); !known.empty()) {
       CAIRN_TRY(auto prompt, prompt_with_known(context, input, known));
-      if (prompt) return std::move(*prompt);
+      if (prompt) {
+        prompt->replayed = replayed_turns(input.messages, known);
+        return std::move(*prompt);
+      }
     }
   }
   CAIRN_TRY(const jinja::Rendering rendering, context.chat_template.render(input, std::time(nullptr)));
   CAIRN_TRY_VOID(check_length(context, rendering.text, "messages"));
   const Piece whole{{}, {0, rendering.text.size()}};
-  return encode(context, rendering, {&whole, 1});
+  CAIRN_TRY(ChatPrompt prompt, encode(context, rendering, {&whole, 1}));
+  prompt.replayed = replayed_turns(input.messages, {});
+  return prompt;
 }
 
 }  // namespace cairn::chat

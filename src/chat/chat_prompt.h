@@ -12,9 +12,19 @@
 
 namespace cairn::chat {
 
+/// How the assistant's turns of a conversation came into the prompt.
+struct ReplayedTurns {
+  int32_t memory = 0;    ///< as they were sampled
+  int32_t store = 0;     ///< the same, found in the store
+  int32_t rendered = 0;  ///< as the template writes what the client sent
+
+  int32_t all() const { return memory + store + rendered; }
+};
+
 struct ChatPrompt {
   std::vector<TokenId> tokens;
   std::string text;  ///< as rendered, except for turns that were taken from `turns`
+  ReplayedTurns replayed{};
 };
 
 /// Turns found in `turns` are inserted as they were sampled: the whole turn if the template shows its thinking, else

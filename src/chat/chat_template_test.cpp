@@ -1,5 +1,6 @@
 #include "chat/chat_template.h"
 #include "base/testing/test_data.h"
+#include "chat/builtin_templates.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,6 +54,30 @@ TEST(ChatTemplate, AnEmptySourceMeansChatMl) {
   ChatInput closed = input_of(R"([{"role":"user","content":"Hi"}])");
   closed.add_generation_prompt = false;
   EXPECT_EQ(rendered(chatml, closed), "<|im_start|>user\nHi<|im_end|>\n");
+}
+
+TEST(FallbackTemplate, TheArchitectureDecidesIfItsTokensAreThere) {
+  const ChatInput input = input_of(R"([{"role":"system","content":"Be terse. "},{"role":"user","content":"Hi"},
+      {"role":"assistant","content":"Yes?"},{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}])");
+  const auto all = [](std::string_view) { return true; };
+  const FallbackTemplate llama = fallback_template("llama", all);
+  EXPECT_EQ(llama.family, "Llama 3");
+  EXPECT_EQ(rendered(create(llama.source), input),
+            "<s><|start_header_id|>system<|end_header_id|>\n\nBe terse.<|eot_id|>"
+            "<|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>"
+            "<|start_header_id|>assistant<|end_header_id|>\n\nYes?<|eot_id|>"
+            "<|start_header_id|>user<|end_header_id|>\n\na\nb<|eot_id|>"
+            "<|start_header_id|>assistant<|end_header_id|>\n\n");
+  EXPECT_EQ(fallback_template("mistral3", all).source, llama.source);
+  const FallbackTemplate gemma = fallback_template("gemma2", all);
+  EXPECT_EQ(gemma.family, "Gemma");
+  EXPECT_EQ(rendered(create(gemma.source), input),
+            "<s><start_of_turn>user\nBe terse.\n\nHi<end_of_turn>\n<start_of_turn>model\nYes?<end_of_turn>\n"
+            "<start_of_turn>user\na\nb<end_of_turn>\n<start_of_turn>model\n");
+  EXPECT_TRUE(fallback_template("qwen3", all).source.empty());
+  const auto no_eot = [](std::string_view token) { return token != "<|eot_id|>"; };
+  EXPECT_TRUE(fallback_template("llama", no_eot).source.empty());
+  EXPECT_EQ(fallback_template("gemma", no_eot).source, gemma.source);
 }
 
 TEST(ChatTemplate, HasNoMarkAndNoNulAtItsEnds) {

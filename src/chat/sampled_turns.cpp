@@ -51,7 +51,14 @@ bool same_calls(const ordered_json& message, const std::vector<ToolCall>& calls)
 
 }  // namespace
 
-SampledTurnCache::SampledTurnCache() = default;
+std::string stored_name(const ChatTurn& turn) {
+  constexpr uint64_t kSecondSeed = 0x9e3779b97f4a7c15;
+  if (!turn.calls.empty()) return turn.calls.front().id;
+  const std::string_view text = tool_call::trim(turn.content);
+  return fmt::format("text {:016x}{:016x}", hash64(text), hash64(text, kSecondSeed));
+}
+
+SampledTurnCache::SampledTurnCache(size_t turns_max) : turns_max_(turns_max) {}
 SampledTurnCache::~SampledTurnCache() = default;
 
 void SampledTurnCache::set_store(std::unique_ptr<TurnStore> store) { store_ = std::move(store); }
@@ -62,7 +69,7 @@ size_t SampledTurnCache::size() const {
 }
 
 std::function<void()> SampledTurnCache::keep(const CacheScope& scope, SampledTurn turn, bool stored) {
-  if (turn.tokens.empty() || turn.tokens.size() > kSampledTokensMax) return {};
+  if (turns_max_ == 0 || turn.tokens.empty() || turn.tokens.size() > kSampledTokensMax) return {};
   const bool has_calls = !turn.turn.calls.empty();
   const std::string_view first_call = has_calls ? turn.turn.calls.front().id : std::string_view();
   const uint64_t key = key_of(scope.id, turn.turn.content, first_call);
@@ -71,7 +78,7 @@ std::function<void()> SampledTurnCache::keep(const CacheScope& scope, SampledTur
     const std::lock_guard lock(mutex_);
     remember(key, shared);
   }
-  if (!has_calls || !stored || store_ == nullptr) return {};
+  if (!stored || store_ == nullptr) return {};
   return [store = store_.get(), scope, shared = std::move(shared)] {
     if (const auto done = store->put(scope, *shared); !done)
       log_error("a turn was not stored: {}", done.error().text());
@@ -87,7 +94,7 @@ void SampledTurnCache::remember(uint64_t key, std::shared_ptr<const SampledTurn>
   tokens_ += turn->tokens.size();
   turns_.push_front({key, std::move(turn)});
   by_key_[key] = turns_.begin();
-  while (turns_.size() > kSampledTurnsMax || tokens_ > kSampledTokensMax) drop_oldest();
+  while (turns_.size() > turns_max_ || tokens_ > kSampledTokensMax) drop_oldest();
 }
 
 void SampledTurnCache::drop_oldest() {
@@ -104,9 +111,9 @@ std::shared_ptr<const SampledTurn> SampledTurnCache::look_up(uint64_t key) {
 }
 
 std::shared_ptr<const SampledTurn> SampledTurnCache::load_from_store(const CacheScope& scope, uint64_t key,
-                                                                     const std::string& call) {
+                                                                     const std::string& name) {
   if (store_ == nullptr) return nullptr;
-  auto stored = store_->find(scope, call);
+  auto stored = store_->find(scope, name);
   if (!stored) log_warning("a stored turn is left out: {}", stored.error().text());
   if (!stored || !*stored) return nullptr;
   auto turn = std::make_shared<const SampledTurn>(std::move(**stored));
@@ -115,7 +122,9 @@ std::shared_ptr<const SampledTurn> SampledTurnCache::load_from_store(const Cache
   return turn;
 }
 
-std::shared_ptr<const SampledTurn> SampledTurnCache::find(const CacheScope& scope, const ordered_json& message) {
+std::shared_ptr<const SampledTurn> SampledTurnCache::find(const CacheScope& scope, const ordered_json& message,
+                                                          TurnSource* source) {
+  if (turns_max_ == 0) return nullptr;
   const std::string content = text_of(message);
   const auto calls = message.find("tool_calls");
   const bool has_calls = calls != message.end() && !calls->empty();
@@ -126,8 +135,14 @@ std::shared_ptr<const SampledTurn> SampledTurnCache::find(const CacheScope& scop
     const std::lock_guard lock(mutex_);
     turn = look_up(key);
   }
-  if (turn == nullptr && has_calls) turn = load_from_store(scope, key, first_call);
+  TurnSource found_in = TurnSource::kMemory;
+  if (turn == nullptr) {
+    const std::string name = has_calls ? first_call : stored_name(ChatTurn{content, {}, {}});
+    turn = load_from_store(scope, key, name);
+    found_in = TurnSource::kStore;
+  }
   if (turn == nullptr) return nullptr;
+  if (source != nullptr) *source = found_in;
   if (tool_call::trim(turn->turn.content) != tool_call::trim(content) || !same_calls(message, turn->turn.calls))
     return nullptr;
   return turn;

@@ -40,20 +40,27 @@ struct CacheScope {
   std::string tenant;  ///< as in GenerateRequest
 };
 
-/// Persistent storage of turns with calls, for a server that is restarted. Thread-safe; may wait for a disk.
+/// What a store finds the turn by: the id of its first call, or else a hash of its text.
+std::string stored_name(const ChatTurn& turn);
+
+/// Persistent storage of turns, for a server that is restarted. Thread-safe; may wait for a disk.
 class TurnStore {
  public:
   virtual ~TurnStore() = default;
-  /// `turn` has calls; it is found by the first one's id. Errors: kIo.
+  /// It is found by its stored_name(). Errors: kIo.
   virtual Result<void> put(const CacheScope& scope, const SampledTurn& turn) = 0;
   /// nullopt: there is none. Errors: kIo; kCorruptFile: the data was not written by put(), and has been deleted.
-  virtual Result<std::optional<SampledTurn>> find(const CacheScope& scope, std::string_view first_call) = 0;
+  virtual Result<std::optional<SampledTurn>> find(const CacheScope& scope, std::string_view name) = 0;
 };
 
-/// The most recent turns, in memory; turns with calls also in a store, if there is one. Thread-safe.
+/// Where a turn that was found comes from.
+enum class TurnSource { kMemory, kStore };
+
+/// The most recent turns, in memory; some also in a store, if there is one. Thread-safe.
 class SampledTurnCache {
  public:
-  SampledTurnCache();
+  /// `turns_max`: turns in memory at most; 0: none is kept or found, not even in a store.
+  explicit SampledTurnCache(size_t turns_max = kSampledTurnsMax);
   ~SampledTurnCache();
   /// Called before anything else.
   void set_store(std::unique_ptr<TurnStore> store);
@@ -63,8 +70,9 @@ class SampledTurnCache {
   std::function<void()> keep(const CacheScope& scope, SampledTurn turn, bool stored = true);
   /// The turn that `message`, an assistant's message in the templates' form, stands for. Null if there is none, or if
   /// the message differs: in its text, or in a call's name or arguments, whose JSON may be formatted differently. May
-  /// wait for a disk.
-  std::shared_ptr<const SampledTurn> find(const CacheScope& scope, const nlohmann::ordered_json& message);
+  /// wait for a disk. `source`, if it is not null, gets where a turn comes from.
+  std::shared_ptr<const SampledTurn> find(const CacheScope& scope, const nlohmann::ordered_json& message,
+                                          TurnSource* source = nullptr);
 
   size_t size() const;
 
@@ -76,10 +84,11 @@ class SampledTurnCache {
   // Adds a turn in memory; mutex_ is held.
   void remember(uint64_t key, std::shared_ptr<const SampledTurn> turn);
   std::shared_ptr<const SampledTurn> look_up(uint64_t key);
-  // Takes the turn that begins with this call from the store into memory, if it is there; mutex_ is not held.
-  std::shared_ptr<const SampledTurn> load_from_store(const CacheScope& scope, uint64_t key, const std::string& call);
+  // Takes the turn of this name from the store into memory, if it is there; mutex_ is not held.
+  std::shared_ptr<const SampledTurn> load_from_store(const CacheScope& scope, uint64_t key, const std::string& name);
   void drop_oldest();
 
+  const size_t turns_max_;
   std::unique_ptr<TurnStore> store_;  // null: there is no store
   mutable std::mutex mutex_;          // guards the members below
   std::list<Entry> turns_;            // most recently used first

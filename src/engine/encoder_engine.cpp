@@ -13,6 +13,7 @@
 #include "engine/channel_stream.h"
 #include "engine/failures.h"
 #include "engine/output/event_channel.h"
+#include "engine/power_limit.h"
 #include "engine/request_validation.h"
 #include "engine/scheduling/fair_shares.h"
 #include "engine/scheduling/request_queue.h"
@@ -37,6 +38,7 @@ class EncoderEngine final : public Engine {
       : model_(options.model),
         embedder_(embedder),
         check_weights_(options.check_weights),
+        power_(options.power),
         limits_{.vocabulary = static_cast<int32_t>(embedder.vocabulary()),
                 .context_tokens = embedder.context_tokens(),
                 .embedding = embedder.ability(),
@@ -84,6 +86,7 @@ class EncoderEngine final : public Engine {
   const std::string model_;
   model::Embedder& embedder_;
   const std::function<Result<void>()> check_weights_;
+  const std::shared_ptr<const PowerLimit> power_;  // null: none
   const AdmissionLimits limits_;
   SteadyClock clock_;
   AdapterScales adapters_;
@@ -108,6 +111,7 @@ class EncoderEngine final : public Engine {
     std::atomic<int64_t> tokens = 0;
     std::atomic<int64_t> steps = 0;
     std::atomic<int64_t> step_ns = 0;
+    std::atomic<int64_t> rested_ns = 0;
     std::atomic<int64_t> last_step_ns = 0;
     std::atomic<int64_t> failed_steps = 0;
     Histogram step_seconds{kStepSecondsBounds};
@@ -154,6 +158,7 @@ EngineStats EncoderEngine::stats() const {
   stats.prompt_tokens = counters_.tokens;
   stats.steps = counters_.steps;
   stats.step_time = nanoseconds(counters_.step_ns);
+  stats.rested_time = nanoseconds(counters_.rested_ns);
   stats.last_step_time = nanoseconds(counters_.last_step_ns);
   stats.failed_steps = counters_.failed_steps;
   return stats;
@@ -170,7 +175,9 @@ void EncoderEngine::run() {
       drop_cancelled();
       fill_batch();
       if (!batch_.empty()) {
+        const auto begin = clock_.now();
         run_batch();
+        rest_after_step(power_.get(), clock_.now() - begin, queue_, counters_.rested_ns);
       } else if (all_told) {
         queue_.wait();
       } else {

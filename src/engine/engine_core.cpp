@@ -33,6 +33,8 @@ EngineCore::EngineCore(model::Runner& runner, const tokenizer::Tokenizer& tokeni
     : runner_(runner),
       clock_(clock),
       check_weights_(options.check_weights),
+      model_(std::make_shared<const std::string>(options.model)),
+      step_trace_(options.step_trace),
       runner_samples_(runner.samples_on_device()),
       // Every running sequence must get a row, with logits, in each step.
       sequences_max_(std::min({options.sequences_max, runner.batch_tokens_max(), runner.logits_max()})),
@@ -41,7 +43,8 @@ EngineCore::EngineCore(model::Runner& runner, const tokenizer::Tokenizer& tokeni
       drafting_(std::move(drafter), options, runner, sequences_max_, kv_, clock),
       emitter_(runner, kv_, drafting_, counters_),
       admission_(runner, tokenizer, options, sequences_max_, drafting_.drafts_max(), kv_, emitter_, counters_, clock),
-      scheduler_(limits_) {
+      scheduler_(limits_),
+      cost_(options.first_rows) {
   const auto sequences = static_cast<size_t>(sequences_max_);
   running_.reserve(sequences);
   batch_.reserve(sequences, static_cast<size_t>(limits_.batch_tokens_max));
@@ -86,7 +89,7 @@ EngineCore::Iteration EngineCore::iterate() {
     batch_fails = false;
     CAIRN_TRY_VOID(emitter_.emit(batch_, logits, now_ns, running_));
     kv_.keep(batch_.scheduled, running_);
-    learn_cost(clock_.now().count() - begin_ns, drafting_ns);
+    learn_cost({.begin_ns = begin_ns, .all_ns = clock_.now().count() - begin_ns, .drafting_ns = drafting_ns});
     return {};
   });
   if (!done.has_value() && batch_fails) emitter_.fail(batch_, done.error(), running_);
@@ -137,16 +140,38 @@ Result<model::LogitsView> EngineCore::run() {
   return logits;
 }
 
-void EngineCore::learn_cost(int64_t step_ns, int64_t drafting_ns) {
+void EngineCore::learn_cost(const IterationTimes& times) {
   int32_t decode_rows = 0;
   for (const ScheduledTokens& share : batch_.scheduled)
     if (batch_.decodes(share)) decode_rows += share.rows;
   const auto rows = static_cast<int32_t>(batch_.tokens.size());
-  counters_.count_step(step_ns, rows - decode_rows, decode_rows, static_cast<int32_t>(batch_.scheduled.size()));
+  counters_.count_step(times.all_ns, rows - decode_rows, decode_rows, static_cast<int32_t>(batch_.scheduled.size()));
+  if (step_trace_ != nullptr) trace_step(times, rows - decode_rows, decode_rows);
   // The time of drafting is left out: with it, rows would seem as expensive as the drafts in them.
-  cost_.observe(rows, batch_.attended, static_cast<double>(step_ns - drafting_ns));
+  cost_.observe(rows, batch_.attended, static_cast<double>(times.all_ns - times.drafting_ns));
   admission_.set_prompt_token_ns(cost_.row_ns());
   if (counters_.steps % kCostUpdateSteps == 0) kv_.set_cost({cost_.row_ns(), cost_.attended_ns()});
+}
+
+// It is called before the cost model learns from the step, so that the prediction is the one that it was planned by.
+void EngineCore::trace_step(const IterationTimes& times, int32_t prompt_rows, int32_t decode_rows) {
+  StepRecord record{.model = model_,
+                    .step = counters_.steps,
+                    .begin_ns = times.begin_ns,
+                    .duration_ns = times.all_ns,
+                    .drafting_ns = times.drafting_ns,
+                    .predicted_ns = static_cast<int64_t>(cost_.step_ns(prompt_rows + decode_rows, batch_.attended)),
+                    .budget_ns = static_cast<int64_t>(limits_.step_ns),
+                    .prompt_rows = prompt_rows,
+                    .decode_rows = decode_rows,
+                    .sequences = static_cast<int32_t>(batch_.scheduled.size()),
+                    .waiting = admission_.queue().size(),
+                    .attended = batch_.attended};
+  for (size_t i = 0; i < std::min(batch_.slices.size(), kTracedSharesMax); ++i) {
+    const ScheduledTokens& share = batch_.scheduled[i];
+    record.shares[i] = {static_cast<int64_t>(index(batch_.slices[i].sequence)), share.rows, batch_.decodes(share)};
+  }
+  step_trace_->add(record);
 }
 
 void EngineCore::end_all() noexcept {

@@ -16,10 +16,12 @@
 /// sequence, in `admit` the request that becomes a sequence, and otherwise nothing.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -42,6 +44,7 @@
 #include "engine/stages/drafting.h"
 #include "engine/stages/emitter.h"
 #include "engine/stages/step_batch.h"
+#include "engine/step_trace.h"
 #include "model/runner.h"
 #include "tokenizer/tokenizer.h"
 
@@ -94,17 +97,28 @@ class EngineCore {
   // For audits between iterations: every page in use is in the table of a running sequence or in the cache.
   std::span<const std::unique_ptr<Sequence>> running() const { return running_; }
   std::span<const std::unique_ptr<Sequence>> pending() const { return admission_.pending(); }
+  /// Time of rests between iterations, for whoever takes them.
+  std::atomic<int64_t>& rested_ns() { return counters_.rested_ns; }
   cache::PrefixCache& prefix_cache() { return kv_.prefix_cache(); }
 
  private:
   void schedule(int64_t now_ns);
   void reserve_pages();
   Result<model::LogitsView> run();
-  void learn_cost(int64_t step_ns, int64_t drafting_ns);
+  /// What the iteration has taken.
+  struct IterationTimes {
+    int64_t begin_ns = 0;
+    int64_t all_ns = 0;
+    int64_t drafting_ns = 0;
+  };
+  void learn_cost(const IterationTimes& times);
+  void trace_step(const IterationTimes& times, int32_t prompt_rows, int32_t decode_rows);
 
   model::Runner& runner_;
   const Clock& clock_;
   const std::function<Result<void>()> check_weights_;
+  const std::shared_ptr<const std::string> model_;
+  const std::shared_ptr<StepTrace> step_trace_;  // null: none
   const bool runner_samples_;
   const int32_t sequences_max_;
   const StepLimits limits_;

@@ -19,6 +19,7 @@ EngineStats EngineCounters::stats(int32_t queued) const {
   stats.accepted_tokens = accepted_tokens;
   stats.steps = steps;
   stats.step_time = std::chrono::nanoseconds(step_ns);
+  stats.rested_time = std::chrono::nanoseconds(rested_ns);
   stats.failed_steps = failed_steps;
   stats.limited_steps = limited_steps;
   stats.last_step_time = std::chrono::nanoseconds(last_step_ns);

@@ -24,6 +24,7 @@ struct EngineCounters {
   std::atomic<int64_t> accepted_tokens = 0;
   std::atomic<int64_t> steps = 0;
   std::atomic<int64_t> step_ns = 0;
+  std::atomic<int64_t> rested_ns = 0;
   std::atomic<int64_t> failed_steps = 0;
   std::atomic<int64_t> limited_steps = 0;
   std::atomic<int64_t> last_step_ns = 0;

@@ -28,10 +28,11 @@ struct EngineStats {
   int64_t drafts = 0;
   int64_t drafted_tokens = 0;
   int64_t accepted_tokens = 0;
-  int64_t steps = 0;                      ///< steps of the model
-  std::chrono::nanoseconds step_time{0};  ///< sum over all steps
-  int64_t failed_steps = 0;               ///< of them, those that failed
-  int64_t limited_steps = 0;              ///< steps whose time was up before all prompts had the rows that they wanted
+  int64_t steps = 0;                        ///< steps of the model
+  std::chrono::nanoseconds step_time{0};    ///< sum over all steps
+  std::chrono::nanoseconds rested_time{0};  ///< between steps, for PowerLimit
+  int64_t failed_steps = 0;                 ///< of them, those that failed
+  int64_t limited_steps = 0;  ///< steps whose time was up before all prompts had the rows that they wanted
   std::chrono::nanoseconds last_step_time{0};
   std::chrono::nanoseconds average_step_time{0};  ///< the last ones count most (kStepAverageShare)
   int32_t last_prompt_rows = 0;                   ///< of the last step

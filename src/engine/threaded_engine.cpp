@@ -8,6 +8,7 @@
 #include "engine/channel_stream.h"
 #include "engine/engine_core.h"
 #include "engine/output/event_channel.h"
+#include "engine/power_limit.h"
 #include "engine/request_validation.h"
 #include "engine/scheduling/request_queue.h"
 #include "engine/worker_thread.h"
@@ -24,7 +25,9 @@ class ThreadedEngine final : public Engine {
  public:
   ThreadedEngine(model::Runner& runner, const tokenizer::Tokenizer& tokenizer, const EngineOptions& options,
                  cache::PagePool&& pool, std::unique_ptr<Drafter> drafter)
-      : model_(options.model), core_(runner, tokenizer, options, std::move(pool), std::move(drafter), clock_) {}
+      : model_(options.model),
+        power_(options.power),
+        core_(runner, tokenizer, options, std::move(pool), std::move(drafter), clock_) {}
   ~ThreadedEngine() override { stop(); }
 
   /// Called once, before anything else. Errors: kOutOfMemory, kUnavailable (no thread could be started).
@@ -48,6 +51,7 @@ class ThreadedEngine final : public Engine {
   void run();
 
   const std::string model_;
+  const std::shared_ptr<const PowerLimit> power_;  // null: none
   SteadyClock clock_;
   EngineCore core_;
   WorkerThread thread_;
@@ -74,6 +78,7 @@ Result<std::unique_ptr<GenerateStream>> ThreadedEngine::submit(GenerateRequest r
 void ThreadedEngine::run() {
   RequestQueue& queue = core_.queue();
   while (!queue.stopped()) {
+    const auto begin = clock_.now();
     switch (core_.iterate()) {
       case EngineCore::Iteration::kIdle:
         queue.wait();
@@ -85,6 +90,7 @@ void ThreadedEngine::run() {
         queue.wait_for(kLoadPoll);
         break;
       case EngineCore::Iteration::kWorked:
+        rest_after_step(power_.get(), clock_.now() - begin, queue, core_.rested_ns());
         break;
     }
   }

@@ -167,6 +167,12 @@ void Reader::release(const Tensor& tensor) const {
   }
 }
 
+void Reader::warm(const Tensor& tensor) const {
+  for (const MappedFile& file : files_) {
+    if (file.warm(tensor.bytes)) return;
+  }
+}
+
 void Reader::survive_cuts() const {
   for (const MappedFile& file : files_) file.survive_cuts();
 }

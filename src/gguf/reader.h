@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <forward_list>
 #include <map>
 #include <optional>
 #include <span>
@@ -80,6 +81,8 @@ class Metadata {
   const Value* find(std::string_view key) const;
   bool contains(std::string_view key) const { return find(key) != nullptr; }
   const std::map<std::string_view, Value>& values() const { return values_; }
+  /// Sets a key in place of what the file says. The key and what the value points to outlive this.
+  void set(std::string_view key, Value value) { values_.insert_or_assign(key, std::move(value)); }
 
   /// Required values: kCorruptFile if the key is missing or of another type.
   Result<std::string_view> string(std::string_view key) const;
@@ -128,12 +131,19 @@ class Reader {
   /// The GGUF version, 2 or 3 (of the first part, if split).
   uint32_t version() const { return version_; }
   const Metadata& metadata() const { return metadata_; }
+  /// From now on the file counts as one that has this key with this value. What the value points to outlives the
+  /// reader. Not while other threads read it.
+  void set_metadata(std::string key, Value value) {
+    metadata_.set(own_keys_.emplace_front(std::move(key)), std::move(value));
+  }
   /// The tensors in file order.
   std::span<const Tensor> tensors() const { return tensors_; }
   /// The tensor of that name; nullptr if there is none.
   const Tensor* find_tensor(std::string_view name) const;
   /// Frees the memory of a tensor's bytes, after it was copied. They stay readable.
   void release(const Tensor& tensor) const;
+  /// Reads a tensor's bytes into memory, so that using them in place does not wait for a disk.
+  void warm(const Tensor& tensor) const;
   /// Calls MappedFile::survive_cuts for all parts.
   void survive_cuts() const;
   /// The first part that was cut short while it was read, or was rewritten; null: none.
@@ -153,6 +163,7 @@ class Reader {
   mutable bool used_in_place_ = false;
   std::vector<MappedFile> files_;
   std::vector<std::vector<std::byte>> headers_;  // a copy of each part's header
+  std::forward_list<std::string> own_keys_;      // of set_metadata
   Metadata metadata_;
   std::vector<Tensor> tensors_;
   std::map<std::string_view, size_t> tensor_index_;

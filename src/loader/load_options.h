@@ -10,6 +10,7 @@
 #include "loader/device.h"
 #include "loader/kv_disk.h"
 #include "model/model_options.h"
+#include "model/rope_options.h"
 #include "model/weights/lora.h"
 
 namespace cairn::loader {
@@ -21,6 +22,7 @@ struct LoadOptions {
   /// What says how the model computes. Its context is bounded by the memory plan; sizes of steps, files and memory are
   /// the loader's to set.
   model::ModelOptions model{.kv_type = kernels::KvType::kF16};
+  model::RopeOptions rope{};          ///< set over the file's keys
   std::vector<model::LoraFile> lora;  ///< adapters, whose products are added
   DeviceRequest device{};
   /// What says how the engine works. What it has and is told, names, pages and adapters, is the loader's to set.

@@ -38,12 +38,19 @@ Result<chat::ChatTemplate> make_template(std::string_view source, const tokenize
   return chat::ChatTemplate::create(source, text_of(tokenizer.special().bos), text_of(tokenizer.special().eos));
 }
 
+/// Whether this is the text of one control token.
+bool has_token(const tokenizer::Tokenizer& tokenizer, std::string_view text) {
+  const auto ids = tokenizer.encode(text, {.parse_special = true});
+  return ids.has_value() && ids->size() == 1 && tokenizer.is_special(ids->front());
+}
+
 struct TemplateChoice {
   chat::ChatTemplate made;
   std::string_view source;
 };
 
-// The options' template, or else the file's, or else one that is known for the architecture. All outlive the choice.
+// The options' template, or else the file's, or else one that is known, or probable, for the architecture. All outlive
+// the choice.
 // `tell`: the log is told what is wrong with it.
 Result<TemplateChoice> choose_template(const std::filesystem::path& path, const gguf::Reader& file,
                                        std::string_view architecture, const tokenizer::Tokenizer& tokenizer,
@@ -52,8 +59,19 @@ Result<TemplateChoice> choose_template(const std::filesystem::path& path, const 
   if (source.empty()) source = chat::builtin_template(architecture);
   const bool own = options.chat_template.empty();
   if (!own) source = options.chat_template;
-  source = chat::trimmed_template(source);
   const std::string name = utf8_replace_invalid(path.filename().string());
+  if (source.empty()) {
+    const chat::FallbackTemplate probable =
+        chat::fallback_template(architecture, [&](std::string_view text) { return has_token(tokenizer, text); });
+    source = probable.source;
+    if (tell && !source.empty()) {
+      log_warning(
+          "{} has no chat template: conversations are written as for {}, whose control tokens its vocabulary has, but "
+          "which it may not have been trained for; give it another template with --chat-template FILE",
+          name, probable.family);
+    }
+  }
+  source = chat::trimmed_template(source);
   auto made = make_template(source, tokenizer);
   if (tell && made && !made->shows_messages()) {
     log_warning(
@@ -288,6 +306,7 @@ ModelLoad::~ModelLoad() = default;
 Result<ModelLoad> ModelLoad::open_header(const std::filesystem::path& path, const LoadOptions& options) {
   CAIRN_TRY(gguf::Reader file, gguf::Reader::open(path));
   CAIRN_TRY(const std::string_view architecture, file.metadata().string("general.architecture"));
+  CAIRN_TRY_VOID(model::set_rope_options(file, options.rope, options.model.context_tokens));
   std::unique_ptr<gguf::Reader> mtp_file;
   if (!options.draft_model.empty()) {
     CAIRN_TRY(mtp_file, open_mtp_file(options.draft_model));

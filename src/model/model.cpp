@@ -280,6 +280,7 @@ Result<WeightLoader> begin_loading(const gguf::Reader& file, kernels::Backend& b
   }
   return WeightLoader(file, backend,
                       {.in_place = plan.weights_in_place,
+                       .warm = options.warm_weights,
                        .pack_cache = options.pack_cache,
                        .loaded_bytes = options.loaded_bytes,
                        .weight_names = options.weight_names,

@@ -47,6 +47,8 @@ struct ModelOptions {
   int64_t available_bytes = 0;
   /// No copy of weights that is larger than the file's (HostMatrix::in_place).
   bool weights_in_place = false;
+  /// Weights that are used where they lie in the file are read while the model is loaded, and not by its first steps.
+  bool warm_weights = true;
   /// Copies of weights are looked for there, and saved there; outlives the runner. null: none. Not with
   /// several stages.
   PackCache* pack_cache = nullptr;

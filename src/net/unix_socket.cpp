@@ -14,8 +14,6 @@
 namespace cairn::net {
 namespace {
 
-constexpr mode_t kSocketMode = 0600;
-
 std::string reason() { return std::generic_category().message(errno); }
 
 Result<sockaddr_un> address_of(const std::string& path) {
@@ -72,13 +70,13 @@ Result<void> check_socket_path(const std::string& path) {
   return {};
 }
 
-Result<UnixListener> UnixListener::listen(const std::string& path) {
+Result<UnixListener> UnixListener::listen(const std::string& path, mode_t mode) {
   CAIRN_TRY(const sockaddr_un address, address_of(path));
   CAIRN_TRY_VOID(make_way(path, address));
   UnixListener listener;
   listener.socket_ = open_socket();
-  // The file gets the socket's mode, so there is no moment at which others could connect.
-  if (listener.socket_ < 0 || ::fchmod(listener.socket_, kSocketMode) != 0 ||
+  // The file gets the socket's mode less the umask, so there is no moment at which others could connect.
+  if (listener.socket_ < 0 || ::fchmod(listener.socket_, mode) != 0 ||
       ::bind(listener.socket_, generic(address), sizeof address) != 0) {
     return fail(Code::kIo, "cannot listen at {}: {}", path, reason());
   }
@@ -87,6 +85,7 @@ Result<UnixListener> UnixListener::listen(const std::string& path) {
   listener.path_ = path;
   listener.device_ = file.st_dev;
   listener.inode_ = file.st_ino;
+  if (mode != kOwnerOnlySocket) listens = listens && ::chmod(path.c_str(), mode) == 0;
   listens = listens && ::listen(listener.socket_, SOMAXCONN) == 0;
   if (!listens) return fail(Code::kIo, "cannot listen at {}: {}", path, reason());
   return listener;

@@ -1,6 +1,7 @@
 /// Unix sockets: listening at a path and connecting to one.
 #pragma once
 
+#include <sys/types.h>
 #include <sys/un.h>
 
 #include <cstdint>
@@ -13,16 +14,19 @@ namespace cairn::net {
 /// Maximum bytes of a socket's path: the system's field for it, less its terminating zero.
 inline constexpr size_t kSocketPathMax = sizeof(sockaddr_un::sun_path) - 1;
 
+/// Only the user who runs the program may connect.
+inline constexpr mode_t kOwnerOnlySocket = 0600;
+
 /// Errors: kInvalidArgument (empty, or too long, with both lengths).
 Result<void> check_socket_path(const std::string& path);
 
 /// A listening socket with its file, which is removed with it.
 class UnixListener {
  public:
-  /// Binds and listens; only the user who runs the program may connect (mode 0600). A file left by a dead server is
-  /// replaced. Errors: kInvalidArgument (path empty or too long, with both lengths), kUnavailable (a server listens
-  /// there), kIo (another kind of file, no permission, no such folder).
-  static Result<UnixListener> listen(const std::string& path);
+  /// Binds and listens; who may connect, the file's `mode` says: those who may write to it. A file left by a dead
+  /// server is replaced. Errors: kInvalidArgument (path empty or too long, with both lengths), kUnavailable (a server
+  /// listens there), kIo (another kind of file, no permission, no such folder).
+  static Result<UnixListener> listen(const std::string& path, mode_t mode = kOwnerOnlySocket);
 
   UnixListener(UnixListener&& other) noexcept;
   UnixListener& operator=(UnixListener&&) = delete;

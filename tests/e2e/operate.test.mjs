@@ -130,7 +130,7 @@ test('the log in text has one readable line of each request, or none', async () 
   const posts = log.split('\n').filter((line) => / info POST /.test(line));
   assert.equal(posts.length, 6, log);
   assert.doesNotMatch(log, / GET /);
-  assert.match(posts[3], /info POST \/v1\/completions 200 model=\S+ prompt \d+ \(\d+ cached\) answer 6, length, first token [\d.]+ ms, [\d.]+ tokens\/s, [\d.]+ m?s, stream, from 127\.0\.0\.1, req_[0-9a-f]{8}$/);
+  assert.match(posts[3], /info POST \/v1\/completions 200 model=\S+ prompt \d+ \(\d+ cached\) answer 6, length, first token [\d.]+ ms(?: \(prompt at [\d.]+ tokens\/s\))?, [\d.]+ tokens\/s, [\d.]+ m?s, stream, from 127\.0\.0\.1, req_[0-9a-f]{8}$/);
   const cached = usage.prompt_tokens_details.cached_tokens;
   assert.ok(posts[4].includes(` prompt ${usage.prompt_tokens} (${cached} cached) answer 3, length, `), posts[4]);
   assert.ok(posts[4].endsWith(`, ${id.slice(0, 12)} (its client's id: "mine")`), posts[4]);

@@ -139,7 +139,7 @@ Result<std::vector<Depth>> measure_all(model::Runner& runner, cache::PagePool& p
 
 Result<void> bench_context(const ContextFlags& flags) {
   CAIRN_TRY(const LoadFlags load, flags.load.found());
-  CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(load.model));
+  CAIRN_TRY(const gguf::Reader file, load.open_file());
   // Opened before the run, so that a file that cannot be written is noticed at once.
   CAIRN_TRY(auto csv, begin_file(flags.csv));
   CAIRN_TRY(auto svg, begin_file(flags.svg));

@@ -72,7 +72,7 @@ Result<void> bench_depth(const LoadFlags& flags, int32_t depth, int32_t answer) 
         "--depth says how much context there is and runs without an engine: leave out --ctx, --kv-bytes, --draft "
         "and --speculate");
   }
-  CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(flags.model));
+  CAIRN_TRY(const gguf::Reader file, flags.open_file());
   model::ModelOptions sizes = wanted.model;
   sizes.context_tokens = depth + kWarmupTokens + answer;
   CAIRN_TRY(const LoadedRunner loaded, flags.load_runner(file, sizes, 1));

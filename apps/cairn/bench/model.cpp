@@ -96,7 +96,7 @@ Result<void> wait_for_all(Sequences& sequences, int32_t tokens) {
 Result<int32_t> context_for(const ModelBenchFlags& flags) {
   const int32_t least = flags.prompt + flags.answer;
   const int32_t wanted = least + (flags.sequences > 1 ? kContextExtraOfSeveral : kContextExtra);
-  CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(flags.load.model));
+  CAIRN_TRY(const gguf::Reader file, flags.load.open_file());
   const auto described = loader::describe_model(file);
   const int64_t trained = described ? described->context_tokens : 0;
   return trained > least ? static_cast<int32_t>(std::min<int64_t>(wanted, trained)) : wanted;

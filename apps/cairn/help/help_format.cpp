@@ -84,6 +84,30 @@ std::string option_row(const CLI::Option& option, size_t width) {
 bool is_positional(const CLI::Option& option) { return option.get_positional(); }
 bool has_flag(const CLI::Option& option) { return option.nonpositional(); }
 
+/// Headings in bold and names in colour, where the terminal shows colours that are wanted.
+std::string coloured(const std::string& text) {
+  if (!terminal::has_colour(STDOUT_FILENO)) return text;
+  constexpr std::string_view kBold = "\x1b[1m", kNames = "\x1b[36m", kPlain = "\x1b[0m";
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = std::string_view(text).substr(at, end - at);
+    const bool heading = !line.starts_with(' ') && line.ends_with(':');
+    const bool names = line.starts_with("  ") && line.size() > kIndent && line[kIndent] != ' ';
+    if (heading) {
+      out.append(kBold).append(line).append(kPlain);
+    } else if (names) {
+      const size_t gap = std::min(line.find("  ", kIndent), line.size());
+      out.append(kNames).append(line.substr(0, gap)).append(kPlain).append(line.substr(gap));
+    } else {
+      out.append(line);
+    }
+    if (end < text.size()) out += '\n';
+    at = end + 1;
+  }
+  return out;
+}
+
 std::string usage(const CLI::App& command, const std::string& name) {
   std::string text = "Usage: " + name;
   if (needs_subcommand(command)) return text + " COMMAND\n";
@@ -199,7 +223,17 @@ std::string HelpFormat::make_help(const CLI::App* command, std::string name, CLI
     text += row("--help-all", fmt::format("Print all {} flags, in groups", hidden), width);
   }
   if (const std::string footer = command->get_footer(); !footer.empty()) text += "\n" + wrapped_lines(footer, width);
-  return text;
+  return coloured(text);
+}
+
+std::string flags_text(const CLI::App& command, const std::string& about, const std::vector<std::string>& headings,
+                       const std::string& after) {
+  const size_t width = line_width();
+  std::vector<const CLI::Option*> flags;
+  for (const std::string& heading : headings)
+    for (const CLI::Option* option : options_of(command))
+      if (has_flag(*option) && option->get_group() == heading) flags.push_back(option);
+  return coloured(wrapped(about, 0, width) + "\n" + all_flags(flags, width) + "\n" + wrapped(after, 0, width) + "\n");
 }
 
 void set_help(CLI::App& command, const std::string& example, const std::vector<std::string>& common) {

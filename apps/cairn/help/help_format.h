@@ -16,6 +16,7 @@ inline constexpr std::string_view kDraftHeading = "Speculative decoding";
 inline constexpr std::string_view kTemplateHeading = "Chat template and reasoning";
 inline constexpr std::string_view kFormHeading = "Structured output";
 inline constexpr std::string_view kSpecialHeading = "Special models and adapters";
+inline constexpr std::string_view kRopeHeading = "Longer contexts (RoPE and YaRN)";
 inline constexpr std::string_view kOperatingHeading = "Log and operation";
 
 /// Help of a command: what it does, how it is called, an example, and its flags. `--help` shows the common ones, and
@@ -35,6 +36,10 @@ class HelpFormat final : public CLI::FormatterBase {
 
 /// Gives the command its example and the flags that --help shows. An error of `common` is thrown when help is printed.
 void set_help(CLI::App& command, const std::string& example, const std::vector<std::string>& common = {});
+
+/// The flags of these groups of the command, behind a text and in front of another one. Colours as in --help.
+std::string flags_text(const CLI::App& command, const std::string& about, const std::vector<std::string>& headings,
+                       const std::string& after);
 
 /// The subcommands that have names.
 std::vector<const CLI::App*> subcommands_of(const CLI::App& app);

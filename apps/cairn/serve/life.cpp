@@ -17,12 +17,16 @@ namespace {
 /// How often it is looked whether all answers have ended.
 constexpr std::chrono::milliseconds kDrainPoll{20};
 
+std::atomic<bool> wants_metrics = false;
+
 sigset_t watched_signals() {
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) sigaddset(&signals, signal);
   return signals;
 }
+
+bool stops(int signal) { return signal == SIGINT || signal == SIGTERM; }
 
 /// The exit code that a shell reports for a program ended by a signal.
 int exit_code_of(int signal) { return 128 + signal; }
@@ -60,6 +64,8 @@ void ServerLife::block_signals() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
+bool ServerLife::take_wish_for_metrics() { return wants_metrics.exchange(false); }
+
 void ServerLife::watch() {
   std::thread([this] { wait_for_signals(); }).detach();
 }
@@ -79,13 +85,17 @@ int ServerLife::exit_code() const { return exit_code_of(signal_); }
 void ServerLife::wait_for_signals() {
   const sigset_t signals = watched_signals();
   int signal = 0;
-  while (sigwait(&signals, &signal) == 0 && signal == SIGHUP) {
+  while (sigwait(&signals, &signal) == 0 && !stops(signal)) {
+    if (signal == SIGUSR1) {
+      wants_metrics = true;
+      continue;
+    }
     if (had_terminal_ && !has_terminal()) break;  // it was closed
     hang_up();
   }
   signal_ = signal;
   stop();
-  while (sigwait(&signals, &signal) == 0 && signal == SIGHUP) continue;
+  while (sigwait(&signals, &signal) == 0 && !stops(signal)) continue;
   ::_exit(exit_code_of(SIGINT));
 }
 

@@ -33,11 +33,13 @@ class Reloads {
 /// Time that the last bytes have on their way to clients once nothing answers any more.
 inline constexpr std::chrono::milliseconds kLastBytesTime{2'000};
 
-/// Watches SIGINT and SIGTERM, which stop the server, and SIGHUP. Outlives the program's other threads.
+/// Watches SIGINT and SIGTERM, which stop the server, SIGHUP and SIGUSR1. Outlives the program's other threads.
 class ServerLife {
  public:
   /// Called before any thread is started, so that the signals come to the one that waits for them.
   static void block_signals();
+  /// Whether SIGUSR1 has come since the last call: somebody wants the metrics in the log.
+  static bool take_wish_for_metrics();
   /// References outlive this.
   ServerLife(net::HttpServer& server, api::Service& service, const loader::Registry& registry, const Reloads& reloads,
              std::chrono::seconds drain);

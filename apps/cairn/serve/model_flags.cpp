@@ -88,6 +88,12 @@ void ModelFlags::add_limits_to(CLI::App& command) {
       ->default_str("auto")
       ->group(several);
   command
+      .add_option("--first-step-tokens", options.engine.first_rows,
+                  "Tokens of the first step after loading, which finds out how fast the machine is")
+      ->check(whole_number(1, 4'096))
+      ->capture_default_str()
+      ->group(several);
+  command
       .add_option("--tenant-requests-max", options.engine.tenant_requests_max,
                   "Requests that one API key may have waiting and running; 0: no limit")
       ->check(whole_number(0, 1 << 20))

@@ -1,5 +1,6 @@
 #include "api/chat/run.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -15,11 +16,20 @@
 namespace cairn::api {
 namespace {
 
+/// Whether the turn's text alone gives its tokens again, so that a store need not keep them.
+bool writes_itself(const tokenizer::Tokenizer& tokenizer, const chat::SampledTurn& sampled) {
+  if (sampled.thinking_end > sampled.tokens.size()) return false;
+  const auto own = tokenizer.encode(sampled.turn.content, {});
+  return own.has_value() && std::ranges::equal(*own, std::span(sampled.tokens).subspan(sampled.thinking_end));
+}
+
 TurnRecorder turn_recorder(Service& service, const loader::LoadedModel& model, const ChatRequest& request) {
-  return [&turns = service.turns(), &tokenizer = *model.tokenizer, stored = request.stored,
+  return [&turns = service.turns(), &tokenizer = *model.tokenizer, stored = request.stored && service.stores_on_disk(),
           scope = chat::turn_scope(model.chat_model(), request.generate)](const chat::AnswerReader& reader,
                                                                           const chat::ChatTurn& turn) {
-    return turns.keep(scope, reader.sampled_turn(turn, tokenizer), stored);
+    chat::SampledTurn sampled = reader.sampled_turn(turn, tokenizer);
+    const bool worth_storing = stored && (!sampled.turn.calls.empty() || !writes_itself(tokenizer, sampled));
+    return turns.keep(scope, std::move(sampled), worth_storing);
   };
 }
 
@@ -33,6 +43,12 @@ std::vector<engine::GenerateRequest> constrained_requests(ChatRequest& request, 
   // One of them scores the prompt, which they share.
   for (engine::GenerateRequest& generate : std::span(requests).subspan(1)) generate.prompt_logprobs.reset();
   return requests;
+}
+
+/// Tells the request's trace what the model reads, if it wants to know.
+void tell_prompt(const std::shared_ptr<RequestRecord>& record, const tokenizer::Tokenizer& tokenizer,
+                 std::span<const TokenId> prompt) {
+  if (record != nullptr && record->wants_texts()) record->prompt(tokenizer.decode(prompt, /*render_special=*/true));
 }
 
 /// What the requests ban is made here, once for all of them.
@@ -78,6 +94,8 @@ Result<Answer> prepare_chat(Service& service, RequestContext& context, ChatReque
                 chat::plan_answer(chat_model, request, {.turns = &service.turns(), .grammars = &service.grammars()}),
                 request.prompt_field));
   cut_prompt(context, chat_model, request.generate, /*keeps_beginning=*/true, request.generate.prompt);
+  if (context.record() != nullptr) context.record()->replayed(plan.prompt.replayed);
+  tell_prompt(context.record(), *model->tokenizer, request.generate.prompt);
   auto requests = constrained_requests(request, id, chat_model, plan);
   make_text_bans(chat_model, requests);
   CAIRN_TRY_VOID(make_text_ends(requests));
@@ -115,6 +133,7 @@ Result<void> run_chat(Exchange& exchange, ChatRequest request, std::string_view 
 Result<void> run_completion(Exchange& exchange, const loader::SharedModel& model,
                             std::vector<engine::GenerateRequest> requests, const chat::AnswerForm& form,
                             std::unique_ptr<ResponseSerializer> serializer, std::string prompt_field) {
+  if (!requests.empty()) tell_prompt(exchange.context.record(), *model->tokenizer, requests.front().prompt);
   CAIRN_TRY(Answer answer,
             prepare_completion(exchange.service, model, std::move(requests), form, std::move(serializer)));
   answer.prompt_field = std::move(prompt_field);

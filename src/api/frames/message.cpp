@@ -9,6 +9,7 @@
 #include "api/params/generation_params.h"
 #include "api/params/llama_options.h"
 #include "api/params/request_fields.h"
+#include "base/hash.h"
 
 namespace cairn::api::frames {
 namespace {
@@ -30,11 +31,22 @@ std::string read_id(RequestFields& fields, bool required) {
   return id;
 }
 
+/// Whose request it is: a name that the peer gives, which parts its prefix cache and its share from those of others.
+void read_tenant(RequestFields& fields, engine::GenerateRequest& request) {
+  const std::string tenant = fields.string("tenant", "");
+  if (tenant.size() > kTenantBytesMax)
+    return fields.reject("tenant", fmt::format("must be a string of at most {} bytes", kTenantBytesMax));
+  if (tenant.empty()) return;
+  request.tenant = "frames:" + tenant;  // nobody's API key is called so
+  request.salt = hash64(request.tenant, request.salt) | 1;
+}
+
 void read_generate(RequestFields& fields, std::string_view id, engine::GenerateRequest& request) {
   read_generation_params(fields, request);
   request.max_tokens = read_token_limit(fields).value_or(-1);
   fields.only("n", 1, "ask again for another answer");
   request.id = id;
+  read_tenant(fields, request);
 }
 
 Generate read_text(RequestFields& fields, const std::string& id) {

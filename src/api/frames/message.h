@@ -18,6 +18,7 @@ class RequestContext;
 namespace cairn::api::frames {
 
 inline constexpr size_t kIdBytesMax = 256;
+inline constexpr size_t kTenantBytesMax = 128;
 
 /// {"id", "prompt", ...}
 struct Generate {

@@ -56,6 +56,20 @@ TEST(FramesMessage, APromptWithItsFields) {
   EXPECT_TRUE(all.request.tenant.empty());
 }
 
+TEST(FramesMessage, ATenantHasAPrefixCacheOfItsOwn) {
+  const auto of = [](const std::string& more) {
+    return parsed<Generate>(R"({"id": "a", "prompt": "Once")" + more + "}").request;
+  };
+  const auto one = of(R"(, "tenant": "one")"), other = of(R"(, "tenant": "other")");
+  EXPECT_EQ(one.tenant, "frames:one");
+  EXPECT_NE(one.salt, other.salt);
+  EXPECT_NE(one.salt, of("").salt);
+  EXPECT_NE(one.salt, of(R"(, "tenant": "one", "cache_salt": "s")").salt);
+  EXPECT_EQ(one.salt, of(R"(, "tenant": "one")").salt);
+  expect_refused(R"({"id": "a", "prompt": "Once", "tenant": ")" + std::string(129, 'x') + "\"}", "a", "tenant",
+                 "at most 128 bytes");
+}
+
 TEST(FramesMessage, WhatIsLeftOut) {
   const auto least = parsed<Generate>(R"({"id": "a", "prompt": "", "event": null})");
   EXPECT_TRUE(least.stream);

@@ -157,6 +157,7 @@ class Session final : public net::FrameSession, public std::enable_shared_from_t
 
   void message(std::string_view text, std::string_view position) override;
   void failed(const Error& error) override { sender_->send(error_event({}, error)); }
+  bool busy() const override { return reading_ || !waiting_.empty() || !running_.empty(); }
   void input_ended() override {
     input_ended_ = true;
     end_if_done();

@@ -1,6 +1,7 @@
 // The endpoints by which a server is watched: whether it is there, what it does, and the page's own.
 #include "api/endpoint.h"
 #include "api/monitoring/metrics.h"
+#include "api/monitoring/power.h"
 #include "api/serialization/json_text.h"
 #include "api/service.h"
 #include "api/stats.h"
@@ -66,6 +67,8 @@ std::span<const Endpoint> monitoring_endpoints() {
           .quiet(),
       {"POST", "/v1/requests/{id}/cancel", Protocol::kOpenAi, kOpenAi, kNeedsStart, kAnyKey, kServer,
        handle_cancel_request},
+      Endpoint{"GET", "/v1/power", Protocol::kOpenAi, kOpenAi, kNeedsNothing, kAnyKey, kServer, handle_power}.quiet(),
+      {"POST", "/v1/power", Protocol::kOpenAi, kOpenAi, kNeedsNothing, kManagingKey, kWorker, handle_set_power},
       {"GET", "/debug/prefix", Protocol::kOpenAi, kLlamaCpp, kNeedsStart, kAnyKey, kServer, handle_prefix},
   };
   return kRows;

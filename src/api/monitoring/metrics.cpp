@@ -37,6 +37,8 @@ std::vector<EngineNumbers> engine_numbers(const loader::Registry& registry, cons
   return all;
 }
 
+double unix_seconds() { return Seconds(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
 int64_t total_of(const HistogramCounts& counts) {
   int64_t total = 0;
   for (const int64_t count : counts.counts) total += count;
@@ -126,6 +128,8 @@ void write_scheduling(PrometheusText& text, const std::vector<EngineNumbers>& en
   each.counter("cairn_failed_steps_total", "Steps that failed.", &S::failed_steps);
   each.counter("cairn_limited_steps_total", "Steps whose time was up before all prompts had the rows they wanted.",
                &S::limited_steps);
+  each("cairn_rested_seconds_total", "counter", "Time between steps in which nothing was computed (--power-percent).",
+       [](const EngineNumbers& engine) { return Seconds(engine.stats.rested_time).count(); });
   each("cairn_last_step_seconds", "gauge", "Time of the last step.",
        [](const EngineNumbers& engine) { return Seconds(engine.stats.last_step_time).count(); });
   each("cairn_average_step_seconds", "gauge", "Time of a step, on an average in which the last ones count most.",
@@ -253,6 +257,25 @@ void write_memory(PrometheusText& text, const std::vector<EngineNumbers>& engine
   text.gauge("cairn_request_bytes_max", "Memory that they may have (--request-bytes).", service.bytes()->bytes_max());
 }
 
+void write_power(PrometheusText& text, const engine::PowerLimit* limit) {
+  if (limit == nullptr) return;
+  text.gauge("cairn_power_percent", "Percent of the time that engines compute (--power-percent), as it holds now.",
+             int64_t{limit->effective_percent()});
+  text.gauge("cairn_on_battery", "1 while a battery is all that powers the machine.", int64_t{limit->on_battery()});
+}
+
+void write_frames(PrometheusText& text, const net::Traffic& traffic) {
+  const int64_t accepted = traffic.accepted, closed = traffic.closed;
+  text.counter("cairn_frames_connections_accepted_total", "Connections to the frames socket that were accepted.",
+               accepted);
+  text.counter("cairn_frames_connections_closed_total", "Of them, those that have ended.", closed);
+  text.gauge("cairn_frames_connections", "Of them, those that are open.", accepted - closed);
+  text.counter("cairn_frames_refused_total", "Connections and messages of them that were refused.",
+               int64_t{traffic.refused});
+  text.counter("cairn_frames_received_bytes_total", "Bytes from them.", int64_t{traffic.received_bytes});
+  text.counter("cairn_frames_sent_bytes_total", "Bytes to them.", int64_t{traffic.sent_bytes});
+}
+
 void write_process(PrometheusText& text, const net::Traffic& traffic, int64_t traces_dropped) {
   const ProcessStats process = process_stats();
   text.metric("cairn_build_info", "gauge", "The program.");
@@ -264,6 +287,7 @@ void write_process(PrometheusText& text, const net::Traffic& traffic, int64_t tr
   text.gauge("process_max_fds", "Files that may be open.", process.files_max);
   text.gauge("process_threads", "Threads.", process.threads);
   text.gauge("process_start_time_seconds", "When the process began.", process.start_unix_seconds);
+  text.gauge("cairn_uptime_seconds", "Time since then.", std::max(0.0, unix_seconds() - process.start_unix_seconds));
   const int64_t accepted = traffic.accepted, closed = traffic.closed;
   text.counter("cairn_http_connections_accepted_total", "Connections that were accepted.", accepted);
   text.counter("cairn_http_connections_closed_total", "Connections that have ended.", closed);
@@ -319,21 +343,26 @@ void write_llama(PrometheusText& text, const std::vector<EngineNumbers>& engines
 
 }  // namespace
 
-Result<void> handle_prometheus(Exchange& exchange) {
+std::string prometheus_text(Service& service, const loader::ModelScope& scope) {
   PrometheusText text;
-  Service& service = exchange.service;
-  const std::vector<EngineNumbers> engines = engine_numbers(service.registry(), exchange.context.scope());
+  const std::vector<EngineNumbers> engines = engine_numbers(service.registry(), scope);
   const Telemetry& telemetry = service.telemetry();
   write_requests(text, telemetry);
   write_scheduling(text, engines);
   write_cache(text, engines);
   write_disk(text, engines);
-  write_models(text, service, exchange.context.scope());
+  write_models(text, service, scope);
   write_memory(text, engines, service);
   write_process(text, *service.traffic(), telemetry.traces_dropped()->load());
+  write_frames(text, *service.frames_traffic());
+  write_power(text, service.options().power.get());
   write_llama(text, engines, telemetry.requests());
+  return text.take();
+}
+
+Result<void> handle_prometheus(Exchange& exchange) {
   const auto start = static_cast<int64_t>(process_stats().start_unix_seconds);
-  exchange.response->send(200, kPrometheusContentType, text.take(),
+  exchange.response->send(200, kPrometheusContentType, prometheus_text(exchange.service, exchange.context.scope()),
                           {{"Process-Start-Time-Unix", std::to_string(start)}});  // llama-server's
   return {};
 }

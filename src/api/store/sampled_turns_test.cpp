@@ -74,6 +74,17 @@ TEST(SampledTurnCache, KeepsTheLastOnes) {
   EXPECT_NE(turns.find(kOwnScope, message_of(std::to_string(chat::kSampledTurnsMax + 9))), nullptr);
 }
 
+TEST(SampledTurnCache, KeepsAsManyAsItMay) {
+  chat::SampledTurnCache two(2);
+  for (const char* text : {"a", "b", "c"}) two.keep(kOwnScope, turn_of(text));
+  EXPECT_EQ(two.size(), 2u);
+  EXPECT_EQ(two.find(kOwnScope, message_of("a")), nullptr);
+  chat::SampledTurnCache none(0);
+  none.keep(kOwnScope, turn_of("a"));
+  EXPECT_EQ(none.size(), 0u);
+  EXPECT_EQ(none.find(kOwnScope, message_of("a")), nullptr);
+}
+
 TEST(SampledTurnCache, TokensAreBoundedToo) {
   chat::SampledTurnCache turns;
   for (int i = 0; i < 10; ++i) turns.keep(kOwnScope, turn_of(std::to_string(i), {}, chat::kSampledTokensMax / 4));

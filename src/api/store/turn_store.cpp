@@ -78,7 +78,7 @@ class SqliteTurnStore final : public chat::TurnStore {
 
   Result<void> prepare();
   Result<void> put(const chat::CacheScope& scope, const chat::SampledTurn& turn) override;
-  Result<std::optional<chat::SampledTurn>> find(const chat::CacheScope& scope, std::string_view first_call) override;
+  Result<std::optional<chat::SampledTurn>> find(const chat::CacheScope& scope, std::string_view name) override;
 
  private:
   Result<void> write(const chat::CacheScope& scope, std::string_view call, std::string_view text,
@@ -105,7 +105,7 @@ Result<void> SqliteTurnStore::put(const chat::CacheScope& scope, const chat::Sam
   const std::string text = text_of(turn);
   const auto lock = file_->lock();
   return file_->transact(
-      [&] { return write(scope, turn.turn.calls.front().id, text, std::as_bytes(std::span(turn.tokens))); });
+      [&] { return write(scope, chat::stored_name(turn.turn), text, std::as_bytes(std::span(turn.tokens))); });
 }
 
 Result<void> SqliteTurnStore::write(const chat::CacheScope& scope, std::string_view call, std::string_view text,
@@ -134,10 +134,9 @@ Result<void> SqliteTurnStore::trim(int64_t newest, int64_t bytes) {
   }
 }
 
-Result<std::optional<chat::SampledTurn>> SqliteTurnStore::find(const chat::CacheScope& scope,
-                                                               std::string_view first_call) {
+Result<std::optional<chat::SampledTurn>> SqliteTurnStore::find(const chat::CacheScope& scope, std::string_view name) {
   const auto lock = file_->lock();
-  find_.bind(std::string_view(scope.tenant), first_call, static_cast<int64_t>(scope.id));
+  find_.bind(std::string_view(scope.tenant), name, static_cast<int64_t>(scope.id));
   CAIRN_TRY(const bool row, find_.step());
   if (!row) {
     find_.reset();

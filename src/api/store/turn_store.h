@@ -1,4 +1,4 @@
-/// Sampled turns with calls in the file of --store, for a server that is started again.
+/// Sampled turns in the file of --store, for a server that is started again.
 ///
 /// A turn is written before the client is told that its answer is done, as responses are: see response_store.h.
 #pragma once

@@ -201,7 +201,16 @@ TEST_F(TurnStoreTest, ATurnIsFoundAgainAfterARestart) {
   changed["tool_calls"][0]["function"]["arguments"] = R"({"a": 2})";
   EXPECT_EQ(turns.find(kLargeScope, changed), nullptr);
   EXPECT_EQ(turns.find(kLargeScope, message_of(private_turn)), nullptr);
-  EXPECT_EQ(turns.find(kLargeScope, message_of(plain)), nullptr) << "only calls are kept";
+  chat::TurnSource source{};
+  const auto text = turns.find(kLargeScope, message_of(plain), &source);
+  ASSERT_NE(text, nullptr) << "by its text";
+  EXPECT_EQ(text->tokens, plain.tokens);
+  EXPECT_EQ(source, chat::TurnSource::kStore);
+  turns.find(kLargeScope, message_of(plain), &source);
+  EXPECT_EQ(source, chat::TurnSource::kMemory);
+  ordered_json other = message_of(plain);
+  other["content"] = "Hello!";
+  EXPECT_EQ(turns.find(kLargeScope, other), nullptr);
 }
 
 TEST_F(TurnStoreTest, ADamagedFileOnlyForgets) {

@@ -181,7 +181,7 @@ Progress Generation::forward(size_t index, size_t room, const Slice& slice, std:
     tell_prefill();
     if (const Progress told = forward_scores(index, room, slice, bytes); told != Progress::kWaits) return told;
     hold(*event);
-    record_->token();
+    record_->token(event->text, index == 0);
     ++choice.tokens;
     append(serializer_.token(static_cast<int>(index), events.take()));
   }

@@ -25,6 +25,13 @@ double tokens_per_second(const RequestFacts& facts) {
              : 0;
 }
 
+/// The rate of the prompt's tokens that were computed; 0: none were.
+double prompt_tokens_per_second(const RequestFacts& facts) {
+  const double seconds = std::chrono::duration<double>(facts.times.prefill).count();
+  const int64_t computed = facts.prompt_tokens - facts.cached_tokens;
+  return seconds > 0 && computed > 0 ? static_cast<double>(computed) / seconds : 0;
+}
+
 std::string shown(std::string_view name) { return printable(name, kLoggedNameBytesMax); }
 
 /// What is between the braces of the object.
@@ -63,7 +70,10 @@ std::string out_members(const RequestFacts& facts) {
   members["output_tokens"] = facts.output_tokens;
   members["ttft_ms"] =
       facts.has_first_token ? ordered_json(rounded(milliseconds_of(facts.first_token))) : ordered_json(nullptr);
+  members["prompt_tokens_per_second"] = rounded(prompt_tokens_per_second(facts));
   members["tokens_per_second"] = rounded(tokens_per_second(facts));
+  if (const chat::ReplayedTurns& turns = facts.replayed; turns.all() > 0)
+    members["turns"] = {{"memory", turns.memory}, {"store", turns.store}, {"rendered", turns.rendered}};
   members["queue_ms"] = rounded(milliseconds_of(facts.times.queue));
   members["finish"] = facts.finish.empty() ? ordered_json(nullptr) : ordered_json(facts.finish);
   return members_of(members);
@@ -87,13 +97,30 @@ std::string tokens_text(const RequestFacts& facts) {
                      facts.output_tokens);
 }
 
+/// ", turns 3 as sampled, 1 from the store, 2 rendered": of the assistant, without those that there are none of.
+std::string turns_text(const chat::ReplayedTurns& turns) {
+  std::string text;
+  const auto add = [&text](int32_t count, std::string_view how) {
+    if (count > 0) text += fmt::format("{}{} {}", text.empty() ? ", turns " : ", ", count, how);
+  };
+  add(turns.memory, "as sampled");
+  add(turns.store, "from the store");
+  add(turns.rendered, "rendered");
+  return text;
+}
+
 std::string out_text(const RequestFacts& facts) {
   std::string text = fmt::format("{} {} {}", shown(facts.method), shown(facts.path),
                                  facts.status == 0 ? "-" : fmt::format("{}", facts.status));
   if (!facts.model.empty()) text += fmt::format(" model={} {}", shown(facts.model), tokens_text(facts));
   if (!facts.finish.empty()) text += fmt::format(", {}", facts.finish);
-  if (facts.has_first_token)
-    text += fmt::format(", first token {}, {:.1f} tokens/s", time_text(facts.first_token), tokens_per_second(facts));
+  if (facts.has_first_token) {
+    const double prompt_rate = prompt_tokens_per_second(facts);
+    text += fmt::format(", first token {}{}, {:.1f} tokens/s", time_text(facts.first_token),
+                        prompt_rate > 0 ? fmt::format(" (prompt at {:.1f} tokens/s)", prompt_rate) : "",
+                        tokens_per_second(facts));
+  }
+  text += turns_text(facts.replayed);
   text += ", " + time_text(facts.duration);
   if (facts.stream) text += ", stream";
   if (!facts.delivered) text += ", client gone";

@@ -52,7 +52,7 @@ engine::Finish finish_of(int32_t tokens, engine::FinishReason reason) {
 TEST(RequestRecord, CountsTheTokenThatEndsAnAnswerAndThePromptOfSeveralChoicesOnce) {
   RequestRecord record({});
   record.answering("m", 7, 2, true);
-  for (int i = 0; i < 3; ++i) record.token();
+  for (int i = 0; i < 3; ++i) record.token("ab", i < 2);
   record.finished(finish_of(3, engine::FinishReason::kStop), 2, true);     // 2 told, and one that ended it
   record.finished(finish_of(1, engine::FinishReason::kLength), 1, false);  // all told
   const RequestFacts facts = record.facts();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/errors.h"
+#include "base/text/printable.h"
 
 namespace cairn::api {
 
@@ -31,8 +32,24 @@ void RequestRecord::answering(std::string_view model, int64_t prompt_tokens, int
   facts_.stream = stream;
 }
 
-void RequestRecord::token() {
+void RequestRecord::replayed(const chat::ReplayedTurns& turns) {
   const std::lock_guard lock(mutex_);
+  facts_.replayed = turns;
+}
+
+bool RequestRecord::wants_texts() const {
+  const std::lock_guard lock(mutex_);
+  return facts_.wants_texts;
+}
+
+void RequestRecord::prompt(std::string text) {
+  const std::lock_guard lock(mutex_);
+  facts_.prompt = cut_text(text, kTracedTextBytesMax);
+}
+
+void RequestRecord::token(std::string_view text, bool answers) {
+  const std::lock_guard lock(mutex_);
+  if (facts_.wants_texts && answers && facts_.answer.size() < kTracedTextBytesMax) facts_.answer += text;
   ++facts_.output_tokens;
   if (std::exchange(facts_.has_first_token, true)) return;
   facts_.first_token = std::chrono::steady_clock::now() - facts_.begin;

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "chat/chat_prompt.h"
 #include "engine/event.h"
 
 namespace cairn::api {
@@ -24,6 +25,9 @@ struct RequestTimes {
   std::chrono::nanoseconds decode{0};   ///< from the first token to the last
   std::chrono::nanoseconds parse{0};    ///< the server's time for reading its tokens and writing them down
 };
+
+/// The bytes of a prompt, and of an answer, that a trace has at most (--trace-text).
+inline constexpr size_t kTracedTextBytesMax = 64 << 10;
 
 struct RequestFacts {
   std::string id{};
@@ -44,7 +48,8 @@ struct RequestFacts {
   int32_t choices = 0;  ///< or texts to embed
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;
-  int64_t disk_tokens = 0;  ///< of them, from the disk tier
+  int64_t disk_tokens = 0;         ///< of them, from the disk tier
+  chat::ReplayedTurns replayed{};  ///< turns of the assistant in the conversation
   int64_t output_tokens = 0;
   bool has_first_token = false;
   std::chrono::nanoseconds first_token{0};  ///< since `begin`
@@ -54,6 +59,10 @@ struct RequestFacts {
   int32_t accepted = 0;
   std::string_view finish{};  ///< a literal; empty: no answer has come to its end
   int error_status = 0;       ///< of an error that ended an answer; 0: none did
+
+  bool wants_texts = false;  ///< whether the next two are kept
+  std::string prompt{};      ///< as the model reads it, with its control tokens; cut at kTracedTextBytesMax
+  std::string answer{};      ///< of the first choice, as the model writes it; cut likewise
 
   int status = 0;          ///< that the client was told; 0: none
   bool delivered = false;  ///< whether the client got all of it
@@ -67,8 +76,13 @@ class RequestRecord {
 
   /// A model begins to answer. `prompt_tokens`: of prompts, each once however many choices it has.
   void answering(std::string_view model, int64_t prompt_tokens, int32_t choices, bool stream);
-  /// One token has come.
-  void token();
+  /// The conversation's turns came into the prompt like this.
+  void replayed(const chat::ReplayedTurns& turns);
+  /// Whether the trace of the request has its texts.
+  bool wants_texts() const;
+  void prompt(std::string text);
+  /// One token has come; `answers`: its text is the first choice's.
+  void token(std::string_view text, bool answers);
   /// The end of a choice, of which `told` tokens have come. `counts_prompt`: false for further choices of a prompt.
   void finished(const engine::Finish& finish, int64_t told, bool counts_prompt);
   /// A choice, or all, could not be answered.

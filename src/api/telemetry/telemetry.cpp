@@ -43,6 +43,7 @@ std::string_view protocol_name(Protocol protocol) {
 std::shared_ptr<RequestRecord> Telemetry::begin(RequestFacts facts) {
   facts.arrival = std::chrono::system_clock::now();
   facts.begin = std::chrono::steady_clock::now();
+  facts.wants_texts = traces_texts_;
   in_progress_.fetch_add(1, std::memory_order_relaxed);
   return std::make_shared<RequestRecord>(std::move(facts));
 }

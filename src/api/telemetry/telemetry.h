@@ -27,6 +27,8 @@ class Telemetry {
   void set_log_requests(bool logs) { logs_requests_ = logs; }
   /// Is told of every request that has ended, on the server's thread, and must not wait. Before serving.
   void set_trace(std::function<void(const RequestFacts&)> trace) { trace_ = std::move(trace); }
+  /// Whether what it is told has the texts of prompts and answers. Before serving.
+  void set_traces_texts(bool texts) { traces_texts_ = texts; }
 
   /// A request has come over HTTP; it is over when its exchange is, which this outlives. `checks_keys`: what it shows
   /// for a key counts only once that is found to be one, with asked_by().
@@ -51,6 +53,7 @@ class Telemetry {
   std::shared_ptr<RequestRecord> begin(RequestFacts facts);
 
   bool logs_requests_ = true;
+  bool traces_texts_ = false;
   std::function<void(const RequestFacts&)> trace_;
   RequestMetrics requests_;
   std::atomic<int64_t> in_progress_ = 0;

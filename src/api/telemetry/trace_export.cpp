@@ -65,6 +65,16 @@ ordered_json attributes_of(const RequestFacts& facts) {
   list.push_back(attribute("gen_ai.usage.input_tokens", facts.prompt_tokens));
   list.push_back(attribute("gen_ai.usage.output_tokens", facts.output_tokens));
   list.push_back(attribute("cairn.cached_tokens", facts.cached_tokens));
+  if (facts.disk_tokens > 0) list.push_back(attribute("cairn.disk_tokens", facts.disk_tokens));
+  if (facts.replayed.all() > 0) {
+    list.push_back(attribute("cairn.turns.memory", facts.replayed.memory));
+    list.push_back(attribute("cairn.turns.store", facts.replayed.store));
+    list.push_back(attribute("cairn.turns.rendered", facts.replayed.rendered));
+  }
+  if (facts.wants_texts) {
+    list.push_back(attribute("cairn.prompt", facts.prompt));
+    list.push_back(attribute("cairn.answer", facts.answer));
+  }
   if (!facts.finish.empty()) {
     list.push_back({{"key", "gen_ai.response.finish_reasons"},
                     {"value", {{"arrayValue", {{"values", {{{"stringValue", facts.finish}}}}}}}}});
@@ -106,6 +116,8 @@ void add_spans(const RequestFacts& facts, ordered_json& spans) {
   spans.push_back(std::move(root));
   if (!facts.model.empty()) add_parts(facts, trace, id, begin, spans);
 }
+
+size_t text_bytes_of(const RequestFacts& facts) { return facts.prompt.size() + facts.answer.size(); }
 
 /// Whole lines, each with one write: other programs may write to the file, too.
 bool write_line(int file, std::string line) {
@@ -182,11 +194,12 @@ void TraceExporter::add(const RequestFacts& facts) {
   if (const auto parent = parse_traceparent(facts.traceparent); parent && !parent->sampled) return;
   {
     const std::lock_guard lock(mutex_);
-    if (waiting_.size() >= kTracesWaitingMax) {
+    if (waiting_.size() >= kTracesWaitingMax || waiting_text_bytes_ > kTraceTextBytesMax) {
       dropped_->fetch_add(1, std::memory_order_relaxed);
       return;
     }
     waiting_.push_back(facts);
+    waiting_text_bytes_ += text_bytes_of(facts);
   }
   changed_.notify_all();
 }
@@ -201,6 +214,7 @@ void TraceExporter::run() {
     const auto rest = waiting_.begin() + static_cast<std::ptrdiff_t>(count);
     std::vector<RequestFacts> requests(std::make_move_iterator(waiting_.begin()), std::make_move_iterator(rest));
     waiting_.erase(waiting_.begin(), rest);
+    for (const RequestFacts& facts : requests) waiting_text_bytes_ -= text_bytes_of(facts);
     const bool ends = ends_;
     lock.unlock();
     write(requests);

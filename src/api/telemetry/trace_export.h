@@ -24,6 +24,8 @@ namespace cairn::api {
 
 /// Requests whose traces wait to be written; further ones are dropped and counted.
 inline constexpr size_t kTracesWaitingMax = 4'096;
+/// Bytes of texts (--trace-text) in traces that wait; further ones are dropped as well.
+inline constexpr size_t kTraceTextBytesMax = 64 << 20;
 /// Requests whose traces are sent together, and how long the first of them waits for others.
 inline constexpr size_t kTracesSentMax = 256;
 inline constexpr std::chrono::milliseconds kTracesDelay{1'000};
@@ -72,6 +74,7 @@ class TraceExporter {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<RequestFacts> waiting_;
+  size_t waiting_text_bytes_ = 0;
   bool ends_ = false;
   std::thread thread_;
 };

@@ -31,6 +31,8 @@ uintptr_t page_bytes() {
   return bytes;
 }
 
+uintptr_t address(const std::byte* at) { return reinterpret_cast<uintptr_t>(at); }
+
 // ---- What the signal handler knows ----
 
 constexpr size_t kPathBytesMax = 256;
@@ -148,15 +150,33 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
   return mapped;
 }
 
-bool MappedFile::release(std::span<const std::byte> part) const {
-  // A part may lie in another allocation, so addresses are compared as numbers.
-  const auto address = [](const std::byte* at) { return reinterpret_cast<uintptr_t>(at); };
+// A part may lie in another allocation, so addresses are compared as numbers.
+bool MappedFile::contains(std::span<const std::byte> part) const {
   const uintptr_t begin = address(part.data()), end = begin + part.size();
-  if (part.empty() || begin < address(bytes_.data()) || end > address(bytes_.data()) + bytes_.size()) return false;
+  return !part.empty() && begin >= address(bytes_.data()) && end <= address(bytes_.data()) + bytes_.size();
+}
+
+bool MappedFile::release(std::span<const std::byte> part) const {
+  if (!contains(part)) return false;
+  const uintptr_t begin = address(part.data()), end = begin + part.size();
   // Pages shared with neighbouring bytes are kept.
   const uintptr_t page = page_bytes();
   const uintptr_t first = (begin + page - 1) / page * page, last = end / page * page;
   if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  return true;
+}
+
+bool MappedFile::warm(std::span<const std::byte> part) const {
+  if (!contains(part)) return false;
+  const uintptr_t page = page_bytes();
+  const uintptr_t first = address(part.data()) / page * page, end = address(part.data()) + part.size();
+  auto* const begin = reinterpret_cast<void*>(first);
+  ::madvise(begin, end - first, MADV_WILLNEED);
+  // Pages beyond the end of a file that was cut short are an error here, and not a signal.
+  if (::madvise(begin, end - first, MADV_POPULATE_READ) == 0 || errno != EINVAL) return true;
+  // A kernel older than 5.14 does not know that.
+  for (uintptr_t at = address(part.data()); at < end; at = at / page * page + page)
+    (void)*reinterpret_cast<const volatile std::byte*>(at);
   return true;
 }
 

@@ -31,6 +31,9 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return bytes_; }
   /// Frees the memory of `part`, if it lies in this file; a later access reads it from the file again. True if it does.
   bool release(std::span<const std::byte> part) const;
+  /// Reads `part` into memory and maps its pages, if it lies in this file, so that later accesses do not wait for a
+  /// disk. True if it does.
+  bool warm(std::span<const std::byte> part) const;
 
   const std::string& path() const { return path_; }
   /// From now on missing bytes of the file are read as zeros, and was_cut() reports that, for checking before a result
@@ -48,6 +51,7 @@ class MappedFile {
     int64_t bytes = 0, modified_ns = 0;
   };
   MappedFile() = default;
+  bool contains(std::span<const std::byte> part) const;
 
   std::span<const std::byte> bytes_;
   std::string path_;

@@ -1,6 +1,7 @@
 #include "base/system/mapped_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -60,6 +61,43 @@ TEST(MappedFile, ReleasedMemoryIsReadFromTheFileAgain) {
   EXPECT_FALSE(file->release(other));
   EXPECT_FALSE(file->release({}));
   EXPECT_TRUE(std::ranges::all_of(other, [](std::byte b) { return b == std::byte{7}; }));
+}
+
+TEST(MappedFile, WarmBytesAreMappedAlready) {
+  const auto path = std::filesystem::path(testing::TempDir()) / "mapped_file_warm";
+  constexpr size_t kBytes = size_t{64} << 20, kPage = 4'096;
+  std::ofstream(path) << std::string(kBytes, 'x');
+  const auto faults_of_reading = [&](bool warm) {
+    const auto file = MappedFile::open(path);
+    if (warm) {
+      EXPECT_TRUE(file->warm(file->bytes().subspan(100)));
+    }
+    const auto faults = [] {
+      rusage usage{};
+      ::getrusage(RUSAGE_THREAD, &usage);
+      return usage.ru_minflt + usage.ru_majflt;
+    };
+    const auto before = faults();
+    size_t read = 0;
+    for (size_t at = 0; at < kBytes; at += kPage) read += file->bytes()[at] == std::byte{'x'} ? 1 : 0;
+    EXPECT_EQ(read, kBytes / kPage);
+    return faults() - before;
+  };
+  const auto cold = faults_of_reading(false), warm = faults_of_reading(true);
+  EXPECT_GE(cold, 30);  // the kernel maps some pages around each that is read, two megabytes at most
+  EXPECT_LE(warm, 2);
+  std::filesystem::remove(path);
+}
+
+TEST(MappedFile, WarmsOnlyWhatIsItsOwn) {
+  const auto path = std::filesystem::path(testing::TempDir()) / "mapped_file_warm_own";
+  std::ofstream(path) << "hello";
+  const auto file = MappedFile::open(path);
+  const std::vector<std::byte> other(64);
+  EXPECT_TRUE(file->warm(file->bytes()));
+  EXPECT_FALSE(file->warm(other));
+  EXPECT_FALSE(file->warm({}));
+  std::filesystem::remove(path);
 }
 
 // A mapped file of three pages, which is cut to one of them afterwards.

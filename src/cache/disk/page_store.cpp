@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -118,16 +119,26 @@ void PageStore::note(Space& space, const Record& record, EntryKind kind) {
     space.news.push_back({.kind = kind, .address = record.page, .origin = record.origin, .unix_s = now_s()});
 }
 
-void PageStore::touch_one(Records::iterator record) { records_.splice(records_.end(), records_, record); }
+double PageStore::hits_at(const Record& record, int64_t unix_s) {
+  const auto age = static_cast<double>(std::max<int64_t>(0, unix_s - record.hit_s));
+  return record.hits * std::exp2(-age / kHitHalfLifeS);
+}
+
+void PageStore::touch_one(Records::iterator record, int64_t unix_s) {
+  record->hits = hits_at(*record, unix_s) + 1;
+  record->hit_s = std::max(record->hit_s, unix_s);
+  records_.splice(records_.end(), records_, record);
+}
 
 void PageStore::touch(int32_t space, std::span<const PageDigest> pages) {
+  const int64_t now = now_s();
   const std::lock_guard lock(mutex_);
   bool said = false;
   for (const PageDigest& digest : pages) {
     for (int32_t group = 0; group < std::ssize(spaces_[static_cast<size_t>(space)]->slots); ++group) {
       const auto found = by_page_.find({space, {digest, group}});
       if (found == by_page_.end()) continue;
-      touch_one(found->second);
+      touch_one(found->second, now);
       if (said) continue;
       said = true;
       note(*spaces_[static_cast<size_t>(space)], *found->second, EntryKind::kTouch);
@@ -159,8 +170,22 @@ void PageStore::forget(Records::iterator record) {
   records_.erase(record);
 }
 
-PageStore::Records::iterator PageStore::oldest() {
-  return std::ranges::find_if(records_, [](const Record& record) { return record.readers == 0; });
+PageStore::Records::iterator PageStore::next_victim() {
+  constexpr double kForgotten = 1.0 / 16;
+  const int64_t now = now_s();
+  auto victim = records_.end();
+  double fewest = 0;
+  int32_t seen = 0;
+  for (auto record = records_.begin(); record != records_.end() && seen < kEvictionCandidates; ++record) {
+    if (record->readers > 0) continue;
+    ++seen;
+    const double hits = hits_at(*record, now);
+    if (victim != records_.end() && hits >= fewest) continue;
+    victim = record;
+    fewest = hits;
+    if (hits < kForgotten) break;
+  }
+  return victim;
 }
 
 // A slot of the group, evicting pages if need be; nullopt if there is none. Gives the lock up while blocks are freed.
@@ -182,7 +207,7 @@ std::optional<uint32_t> PageStore::take_slot(std::unique_lock<std::mutex>& lock,
       slots.holes.pop_back();
       return slot;
     }
-    const auto victim = oldest();
+    const auto victim = next_victim();
     if (victim == records_.end()) return std::nullopt;
     ++counts_.evicted;
     const int32_t of_group = victim->page.group;

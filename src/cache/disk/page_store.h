@@ -14,8 +14,9 @@
 /// found. So whatever a crash leaves behind, an entry without its page has a wrong checksum, which makes it a miss. A
 /// page that turns out wrong is forgotten for good.
 ///
-/// Eviction: the least recently used page of all spaces; one that is used counts as used after the pages behind it, so
-/// that a chain shrinks from its end.
+/// Eviction: of the kEvictionCandidates pages that were used longest ago, in all spaces, the one that was found least
+/// often; what it was found counts half as much after each kHitHalfLifeS. A page that is used counts as used after the
+/// pages behind it, and is found whenever they are, so that a chain shrinks from its end.
 ///
 /// Errors of a disk never reach a request: the first that hinders writing ends writing, with one line of the log.
 #pragma once
@@ -46,6 +47,9 @@ inline constexpr size_t kSpacesMax = 64;
 /// An index is written anew once it has this many entries besides twice those that count.
 inline constexpr int64_t kDeadEntriesMax = 1 << 16;
 inline constexpr int64_t kSecondsPerDay = 24 * 3'600;
+inline constexpr int64_t kHitHalfLifeS = kSecondsPerDay;
+/// More would protect pages that were found often once for too long from those of today.
+inline constexpr int32_t kEvictionCandidates = 64;
 
 struct StoreOptions {
   int64_t bytes_max = int64_t{32} << 30;  ///< of all slots of all spaces
@@ -144,6 +148,8 @@ class PageStore {
     uint64_t checksum = 0;
     int64_t unix_s = 0;
     int32_t readers = 0;  // pinned while above 0
+    double hits = 0;      // how often it was found, as it counted at hit_s
+    int64_t hit_s = 0;
   };
   using Records = std::list<Record>;  // the least recently used first
   struct Key {
@@ -197,10 +203,11 @@ class PageStore {
   // The caller holds mutex_.
   void insert(Record record, EntryKind kind);
   void forget(Records::iterator record);
-  void touch_one(Records::iterator record);
+  void touch_one(Records::iterator record, int64_t unix_s);
   void note(Space& space, const Record& record, EntryKind kind);
   std::optional<uint32_t> take_slot(std::unique_lock<std::mutex>& lock, int32_t number, int32_t group);
-  Records::iterator oldest();
+  static double hits_at(const Record& record, int64_t unix_s);
+  Records::iterator next_victim();
 
   Files& files_;
   const std::string folder_;

@@ -190,7 +190,7 @@ void PageStore::replay(int32_t number, std::span<const IndexEntry> entries) {
     if (entry.kind == EntryKind::kTouch) {
       PageAddress at = entry.address;
       for (auto found = there; found != by_page_.end(); found = by_page_.find({number, at})) {
-        touch_one(found->second);
+        touch_one(found->second, entry.unix_s);
         at.digest = found->second->origin.parent;
       }
       continue;
@@ -233,6 +233,7 @@ Result<void> PageStore::rewrite_index(int32_t number) {
   int64_t entries = 0;
   const auto append = [&](std::span<const std::byte> more) { bytes.insert(bytes.end(), more.begin(), more.end()); };
   append(encode(space.header, seed_));
+  const int64_t now = now_s();
   {
     const std::lock_guard lock(mutex_);
     space.news.clear();  // what they say is in the records
@@ -245,6 +246,11 @@ Result<void> PageStore::rewrite_index(int32_t number) {
                      .checksum = record.checksum,
                      .unix_s = record.unix_s},
                     seed_));
+      ++entries;
+      // One of its hits is kept; those of its ancestors come behind it.
+      if (hits_at(record, now) < 0.5) continue;
+      append(encode(
+          {.kind = EntryKind::kTouch, .address = record.page, .origin = record.origin, .unix_s = record.hit_s}, seed_));
       ++entries;
     }
   }

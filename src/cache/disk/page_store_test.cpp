@@ -326,6 +326,55 @@ TEST_F(PageStoreTest, AChainShrinksFromItsEndAndWhatWasUsedStays) {
   }
 }
 
+TEST_F(PageStoreTest, WhatIsFoundOftenOutlivesWhatWasUsedLater) {
+  const auto evicts = [this](int64_t days_between) {
+    Process process = started("a model", {.bytes_max = 4 * kSlotBytes});
+    const auto write = [&](uint64_t chain) {
+      EXPECT_TRUE(process.write(chain, 1).has_value());
+      EXPECT_TRUE(process.store->commit().has_value());
+    };
+    const auto find = [&](uint64_t chain) {
+      const PageDigest page = digest_at(chain, 1);
+      process.store->touch(process.space, {&page, 1});
+    };
+    write(1);
+    for (int i = 0; i < 3; ++i) find(1);
+    now_ += days_between * kSecondsPerDay;
+    for (const uint64_t chain : {2, 3, 4}) write(chain);
+    find(2);
+    find(3);
+    find(4);
+    write(5);  // one of four has to go
+    for (const uint64_t chain : {1, 2, 3, 4})
+      if (!process.has(chain, 1)) return chain;
+    return uint64_t{0};
+  };
+  EXPECT_EQ(evicts(0), 2u) << "three hits of today count more than one";
+  disk_ = {};
+  EXPECT_EQ(evicts(1), 2u) << "and so do those of yesterday, which are one and a half";
+  disk_ = {};
+  EXPECT_EQ(evicts(2), 1u) << "those of the day before are less than one";
+}
+
+TEST_F(PageStoreTest, HitsAreKnownToTheNextProcess) {
+  {
+    Process process = started("a model", {.bytes_max = 3 * kSlotBytes});
+    for (const uint64_t chain : {1, 2, 3}) ASSERT_TRUE(process.write(chain, 1).has_value());
+    ASSERT_TRUE(process.store->commit().has_value());
+    const PageDigest page = digest_at(1, 1);
+    for (int i = 0; i < 2; ++i) process.store->touch(process.space, {&page, 1});
+    const PageDigest other = digest_at(2, 1), last = digest_at(3, 1);
+    process.store->touch(process.space, {&other, 1});
+    process.store->touch(process.space, {&last, 1});
+    ASSERT_TRUE(process.store->commit().has_value());
+  }
+  Process next = started("a model", {.bytes_max = 3 * kSlotBytes});
+  ASSERT_TRUE(next.write(4, 1).has_value());
+  ASSERT_TRUE(next.store->commit().has_value());
+  EXPECT_TRUE(next.has(1, 1)) << "used first, but twice";
+  EXPECT_FALSE(next.has(2, 1));
+}
+
 TEST_F(PageStoreTest, PagesOfOtherModelsMakeRoom) {
   write_chain(1, 6);
   Process process = started("another model", {.bytes_max = 6 * kSlotBytes});

@@ -117,6 +117,30 @@ TEST_F(PlanAnswerTest, TheRequestGetsWhatTheEngineNeeds) {
   EXPECT_FALSE(plan(asked).rules.stops_on_loop);
 }
 
+TEST_F(PlanAnswerTest, AnInstructionAsksForTheJsonThatTheAnswerIsHeldTo) {
+  const auto text = [&](const std::string& messages, const AnswerForm& form) {
+    AnswerRequest asked = request();
+    if (!messages.empty()) asked.input.messages = ordered_json::parse(messages);
+    asked.form = form;
+    return text_of(plan(asked));
+  };
+  const AnswerForm object = GrammarSource{.kind = GrammarSource::Kind::kJsonObject, .field = "response_format"};
+  const AnswerForm schema = GrammarSource{.kind = GrammarSource::Kind::kJsonSchema,
+                                          .field = "response_format",
+                                          .schema = {{"type", "object"}, {"required", {"year"}}}};
+  const AnswerForm regex = GrammarSource{.kind = GrammarSource::Kind::kRegex, .field = "regex", .text = "yes"};
+  const std::string instruction = "Answer with JSON alone, without any text around it.";
+  EXPECT_THAT(text("", object), testing::Not(HasSubstr("JSON")));  // off unless it is asked for
+  defaults_.json_instruction = true;
+  EXPECT_THAT(text("", object), HasSubstr("<|im_start|>system\n" + instruction + "<|im_end|>\n<|im_start|>user"));
+  EXPECT_THAT(text("", schema), HasSubstr(instruction + " It must match this JSON schema:\n{\"type\":\"object\","
+                                                        "\"required\":[\"year\"]}<|im_end|>"));
+  EXPECT_THAT(text(R"([{"role": "system", "content": "Be kind."}, {"role": "user", "content": "x"}])", object),
+              HasSubstr("<|im_start|>system\nBe kind.\n\n" + instruction + "<|im_end|>"));
+  EXPECT_THAT(text("", regex), testing::Not(HasSubstr("JSON")));
+  EXPECT_THAT(text("", std::nullopt), testing::Not(HasSubstr("JSON")));
+}
+
 TEST_F(PlanAnswerTest, AFormIsFramedInHarmonysMessages) {
   load("openai-gpt-oss-120b");
   AnswerRequest asked = request();

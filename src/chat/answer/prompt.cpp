@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "base/text/json.h"
 #include "chat/answer/reasoning.h"
 #include "chat/chat_prompt.h"
 #include "chat/completion_prompt.h"
@@ -37,6 +38,42 @@ void add_own_messages(const TemplateDefaults& defaults, ordered_json& messages) 
   all.insert(all.end(), defaults.messages.begin(), defaults.messages.end());
   all.insert(all.end(), rest, messages.end());
   messages = std::move(all);
+}
+
+/// Longer schemas are not shown to the model.
+constexpr size_t kShownSchemaBytesMax = 16 << 10;
+
+/// What asks for JSON in words; empty: the answer is not held to JSON.
+std::string json_instruction_of(const AnswerForm& form) {
+  using enum grammar::GrammarSource::Kind;
+  if (!form || !form->triggers.empty() || (form->kind != kJsonObject && form->kind != kJsonSchema)) return {};
+  std::string text = "Answer with JSON alone, without any text around it.";
+  if (form->kind == kJsonObject) return text;
+  const std::string schema = json_text(form->schema);
+  if (schema.size() <= kShownSchemaBytesMax) text += " It must match this JSON schema:\n" + schema;
+  return text;
+}
+
+/// Adds the text to the first message, if that is a system message, or else puts one in front.
+void add_instruction(const std::string& text, ordered_json& messages) {
+  if (text.empty()) return;
+  if (messages.empty() || messages[0].value("role", "") != "system") {
+    messages.insert(messages.begin(), ordered_json{{"role", "system"}, {"content", text}});
+    return;
+  }
+  ordered_json& content = messages[0]["content"];
+  if (content.is_array()) {
+    content.push_back({{"type", "text"}, {"text", text}});
+  } else {
+    const std::string before = content.is_string() ? content.get<std::string>() : std::string();
+    content = before.empty() ? text : before + "\n\n" + text;
+  }
+}
+
+/// The conversation's messages with those of the model, and with what its defaults have the server add.
+void complete_messages(const TemplateDefaults& defaults, AnswerRequest& request) {
+  add_own_messages(defaults, request.input.messages);
+  if (defaults.json_instruction) add_instruction(json_instruction_of(request.form), request.input.messages);
 }
 
 /// Appends the text that the answer goes on from, and what must come before an answer's text. Returns the text.
@@ -93,10 +130,11 @@ CacheScope turn_scope(const ChatModel& model, const engine::GenerateRequest& gen
 
 Result<AnswerPrompt> answer_prompt(const ChatModel& model, AnswerRequest& request, SampledTurnCache* turns) {
   const int32_t reasoning_tokens_max = set_reasoning(model, request);
-  add_own_messages(model.template_defaults, request.input.messages);
+  complete_messages(model.template_defaults, request);
   CAIRN_TRY(ChatPrompt prompt, chat_prompt(model, request.input, turns, turn_scope(model, request.generate)));
   CAIRN_TRY(std::string prefill, add_prefill(model, request, prompt));
   AnswerPrompt made{.tokens = std::move(prompt.tokens),
+                    .replayed = prompt.replayed,
                     .output = output_context(model, request, prompt.text),
                     .reasoning_tokens_max = reasoning_tokens_max};
   made.output.prefill = std::move(prefill);
@@ -107,7 +145,7 @@ Result<AnswerPrompt> answer_prompt(const ChatModel& model, AnswerRequest& reques
 
 Result<std::string> answer_prompt_text(const ChatModel& model, AnswerRequest& request) {
   set_reasoning(model, request);
-  add_own_messages(model.template_defaults, request.input.messages);
+  complete_messages(model.template_defaults, request);
   CAIRN_TRY(std::string text, render_chat(model, request.input));
   const Prefill prefill = prefill_of(model.output_format, request.prefill, text);
   return text + prefill.before + prefill.text;

@@ -9,12 +9,14 @@
 #include "chat/answer/reader.h"
 #include "chat/answer/request.h"
 #include "chat/chat_model.h"
+#include "chat/chat_prompt.h"
 #include "chat/sampled_turns.h"
 
 namespace cairn::chat {
 
 struct AnswerPrompt {
   std::vector<TokenId> tokens;  ///< with what the answer begins with
+  ReplayedTurns replayed{};     ///< how the turns of the assistant came into it
   OutputContext output{};
   ForcedOpening forced_opening{};     ///< see ForcedPrefix::opening
   int32_t reasoning_tokens_max = -1;  ///< the thinking is closed at so many; -1: never

@@ -66,7 +66,7 @@ double CostModel::step_ns(int32_t rows, int64_t attended) const {
 
 int32_t CostModel::rows_within(double budget_ns, int32_t rows, int64_t attended, int64_t position,
                                int32_t batch_tokens_max, int32_t growth) const {
-  if (rows_seen_max_ == 0) return std::clamp(kFirstRows - rows, 0, batch_tokens_max);
+  if (rows_seen_max_ == 0) return std::clamp(first_rows_ - rows, 0, batch_tokens_max);
   const auto fits = [&](int32_t more) {
     return step_ns(rows + more, attended + attended_by(position, more)) <= budget_ns;
   };

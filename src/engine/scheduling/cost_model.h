@@ -10,13 +10,13 @@
 #include <array>
 #include <cstdint>
 
+#include "engine/engine_options.h"
+
 namespace cairn::engine {
 
 /// Sum over `rows` rows of the positions before each, the first row at `position`.
 constexpr int64_t attended_by(int64_t position, int64_t rows) { return rows * position + rows * (rows - 1) / 2; }
 
-/// Maximum rows of the first step, when no cost is known.
-inline constexpr int32_t kFirstRows = 16;
 /// Largest factor by which a step beside streams may exceed the rows of the largest step so far: predictions beyond
 /// measured sizes are estimates, and a wrong one must not freeze a stream.
 inline constexpr int32_t kRowGrowth = 2;
@@ -24,11 +24,14 @@ inline constexpr int32_t kRowGrowth = 2;
 /// Allocates nothing. Thread: the engine's.
 class CostModel {
  public:
+  /// `first_rows`: EngineOptions::first_rows.
+  explicit CostModel(int32_t first_rows = kFirstRows) : first_rows_(first_rows) {}
+
   /// Predicted nanoseconds of a step, monotone in both arguments. 0, "unknown", before anything was observed.
   double step_ns(int32_t rows, int64_t attended) const;
   /// How many more rows of one prompt, the first at `position`, fit beside `rows` rows that attend to `attended`
   /// positions, so that the step takes at most `budget_ns`; between 0 and `batch_tokens_max`. A step has at most
-  /// `growth` times the rows of the largest seen, or of `rows`; the first one at most kFirstRows.
+  /// `growth` times the rows of the largest seen, or of `rows`; the first one at most `first_rows`.
   int32_t rows_within(double budget_ns, int32_t rows, int64_t attended, int64_t position, int32_t batch_tokens_max,
                       int32_t growth = kRowGrowth) const;
   /// Learns from a step that took `ns` nanoseconds. Ignored if that is not above 0.
@@ -57,6 +60,7 @@ class CostModel {
   void make_plausible();
   void fill_unknown();
 
+  int32_t first_rows_ = kFirstRows;
   int32_t rows_seen_max_ = 0;  // 0: nothing was observed
   int32_t steps_ = 0;          // observed steps, counted up to kStepsEarly
   Vector state_{};

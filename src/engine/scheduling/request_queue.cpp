@@ -61,6 +61,11 @@ void RequestQueue::wait_for(std::chrono::milliseconds timeout) {
   if (!stopped_) changed_.wait_for(lock, timeout);
 }
 
+void RequestQueue::wait_until_stopped(std::chrono::nanoseconds timeout) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, timeout, [this] { return stopped_.load(); });
+}
+
 bool RequestQueue::has(Priority priority) const {
   if (size() == 0) return false;
   const std::lock_guard lock(mutex_);

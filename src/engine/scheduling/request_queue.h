@@ -63,6 +63,8 @@ class RequestQueue {
   void wait();
   /// Blocks for `timeout`, until a request is pushed or until the queue is stopped.
   void wait_for(std::chrono::milliseconds timeout);
+  /// Blocks for `timeout`, or until the queue is stopped, whatever is pushed.
+  void wait_until_stopped(std::chrono::nanoseconds timeout);
   bool has(Priority priority) const;
   /// The first request of the priority; none if there is no such request.
   std::optional<Waiting> first(Priority priority, Before before) const;

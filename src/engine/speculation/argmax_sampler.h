@@ -21,7 +21,9 @@ class ArgmaxSampler {
   bool keeps_logits() const { return keeps_; }
   /// The most likely token of each of the first `rows` rows of the runner's last step or draft; kNoToken where there is
   /// none. Errors: those of Runner::sample.
-  Result<std::span<const TokenId>> of(const model::LogitsView& logits, size_t rows);
+  Result<std::span<const TokenId>> of(const model::LogitsView& logits, size_t rows, bool with_probabilities = false);
+  /// How likely the token of that row of the last call with probabilities is, among all that are in the row.
+  float probability(size_t row) const { return probabilities_[row]; }
 
  private:
   model::Runner& runner_;
@@ -30,6 +32,7 @@ class ArgmaxSampler {
   SampleBatch samples_;
   std::vector<float> block_max_;
   std::vector<TokenId> tokens_;
+  std::vector<float> probabilities_;
 };
 
 }  // namespace cairn::engine

@@ -143,7 +143,9 @@ class DraftModel final : public Drafter {
   Result<std::span<const TokenId>> draft() {
     CAIRN_TRY(const model::LogitsView logits, runner_.step({tokens_, slices_, &pool_, greedy_.keeps_logits()}));
     const auto proposes = [](const model::BatchSlice& slice) { return slice.logits == model::LogitsWanted::kLast; };
-    return greedy_.of(logits, static_cast<size_t>(std::ranges::count_if(slices_, proposes)));
+    const bool is_choosy =
+        std::ranges::any_of(active_, [](const Work& work) { return work.request->token_probability_min > 0; });
+    return greedy_.of(logits, static_cast<size_t>(std::ranges::count_if(slices_, proposes)), is_choosy);
   }
 
   // Called after a batch: keeps in active_ the sequences that need more proposals.
@@ -156,8 +158,10 @@ class DraftModel final : public Drafter {
           std::span(tokens_).subspan(static_cast<size_t>(slices_[i].row_begin), static_cast<size_t>(slices_[i].rows));
       work.followed->tokens.insert(work.followed->tokens.end(), computed.begin(), computed.end());
       if (!proposes) continue;
-      const TokenId token = drafts[next++];
-      if (token == kNoToken) continue;
+      const size_t row = next++;
+      const TokenId token = drafts[row];
+      const float least = work.request->token_probability_min;
+      if (token == kNoToken || (least > 0 && greedy_.probability(row) < least)) continue;
       work.request->proposed->push_back(token);
       if (static_cast<int32_t>(work.request->proposed->size()) == work.request->tokens_max) continue;
       work.rows = 1;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <random>
 #include <vector>
@@ -21,6 +22,15 @@ TokenId next_of(const Ids& history, int32_t model_vocabulary = 320, int32_t voca
   std::vector<float> logits(static_cast<size_t>(model_vocabulary));
   FakeRunner::hash_model(history, logits);
   return TokenId{static_cast<int32_t>(std::max_element(logits.begin(), logits.begin() + vocabulary) - logits.begin())};
+}
+/// How likely the model finds that token.
+double probability_of_next(const Ids& history) {
+  std::vector<float> logits(320);
+  FakeRunner::hash_model(history, logits);
+  const float largest = *std::ranges::max_element(logits);
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(logit - largest);
+  return 1 / sum;
 }
 Ids continuation_of(Ids history, int32_t tokens) {
   const size_t from = history.size();
@@ -46,9 +56,13 @@ class DraftModelTest : public testing::Test {
     ASSERT_TRUE(drafter.has_value()) << drafter.error().text();
     drafter_ = std::move(*drafter);
   }
-  Ids propose(int64_t sequence, const Ids& tokens, int32_t tokens_max) {
+  Ids propose(int64_t sequence, const Ids& tokens, int32_t tokens_max, float probability_min = 0) {
     Ids proposed;
-    const std::array requests = {DraftRequest{SequenceId{sequence}, tokens, tokens_max, &proposed}};
+    const std::array requests = {DraftRequest{.sequence = SequenceId{sequence},
+                                              .tokens = tokens,
+                                              .tokens_max = tokens_max,
+                                              .proposed = &proposed,
+                                              .token_probability_min = probability_min}};
     drafter_->propose(requests);
     return proposed;
   }
@@ -74,6 +88,31 @@ TEST_F(DraftModelTest, ProposesTheGreedyTokensOfTheDraftModel) {
   EXPECT_EQ(rows_of_last_steps(0), 10 + 4);  // the last proposal is not computed
   EXPECT_EQ(propose(1, tokens, 0), Ids{});
   EXPECT_EQ(propose(2, {}, 3), Ids{});
+}
+
+TEST_F(DraftModelTest, StopsAtATokenThatItFindsUnlikely) {
+  start();
+  int64_t sequence = 1;
+  size_t shortened = 0;
+  for (int i = 0; i < 40; ++i) {
+    const Ids tokens = random_tokens(random_, 10);
+    const Ids all = continuation_of(tokens, 4);
+    std::vector<double> probabilities;
+    Ids history = tokens;
+    for (const TokenId token : all) {
+      probabilities.push_back(probability_of_next(history));
+      history.push_back(token);
+    }
+    // Between the second token's probability and those that are at least a little more likely.
+    const auto least = static_cast<float>(probabilities[1] * 1.001);
+    size_t expected = 0;
+    while (expected < all.size() && probabilities[expected] >= least) ++expected;
+    EXPECT_EQ(propose(sequence++, tokens, 4, least), Ids(all.begin(), all.begin() + static_cast<ptrdiff_t>(expected)));
+    shortened += expected == 1 ? 1 : 0;
+    EXPECT_EQ(propose(sequence++, tokens, 4, 1e-9F), all);
+    EXPECT_EQ(propose(sequence++, tokens, 4, 1.1F), Ids{});
+  }
+  EXPECT_GT(shortened, 0u);
 }
 
 TEST_F(DraftModelTest, ContinuesFromTheAcceptedProposals) {

@@ -30,6 +30,8 @@ struct DraftRequest {
   /// A token behind the first is worth proposing if all up to it are right with at least this probability. Drafters
   /// that do not know it propose what they have.
   double probability_min = 0;
+  /// SpeculationOptions::probability_min. Drafters without probabilities of their own propose what they have.
+  float token_probability_min = 0;
 };
 
 /// Thread: the engine's.

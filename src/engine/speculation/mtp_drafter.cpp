@@ -66,7 +66,9 @@ class MtpDrafter final : public Drafter {
     CAIRN_TRY(const model::LogitsView logits,
               runner_.mtp_step({tokens_, slices_, active_.front()->pool, greedy_.keeps_logits()}));
     for (size_t i = 0; i < logits.confidence.size(); ++i) probabilities_[i] *= logits.confidence[i];
-    return greedy_.of(logits, active_.size());
+    const bool is_choosy =
+        std::ranges::any_of(active_, [](const DraftRequest* request) { return request->token_probability_min > 0; });
+    return greedy_.of(logits, active_.size(), is_choosy);
   }
 
   // Keeps in active_ the requests that need more drafts. What the first draft is worth shows only if it is proposed.
@@ -75,7 +77,9 @@ class MtpDrafter final : public Drafter {
     for (size_t i = 0; i < active_.size(); ++i) {
       std::vector<TokenId>& proposed = *active_[i]->proposed;
       const bool unlikely = !proposed.empty() && probabilities_[i] < active_[i]->probability_min;
-      if (drafts[i] == kNoToken || unlikely) continue;
+      const float least = active_[i]->token_probability_min;
+      const bool unsure = least > 0 && greedy_.probability(i) < least;
+      if (drafts[i] == kNoToken || unlikely || unsure) continue;
       proposed.push_back(drafts[i]);
       const auto size = static_cast<int32_t>(proposed.size());
       if (size == active_[i]->tokens_max || (block_ > 1 && size == block_)) continue;

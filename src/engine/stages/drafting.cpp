@@ -21,6 +21,7 @@ Drafting::Drafting(std::unique_ptr<Drafter> drafter, const EngineOptions& option
       clock_(clock),
       drafter_(std::move(drafter)),
       drafts_max_(drafter_ == nullptr ? 0 : options.speculation.tokens_max),
+      token_probability_min_(options.speculation.probability_min),
       vocabulary_(static_cast<int32_t>(runner.vocabulary())),
       context_tokens_(runner.context_tokens()) {
   requests_.reserve(static_cast<size_t>(sequences_max));
@@ -81,7 +82,8 @@ void Drafting::collect_requests(const Sequences& running, const CostModel& cost)
                          .pages = &sequence->memory().table,
                          .pool = &kv_.pool(),
                          .adapter_scales = sequence->adapter_scales(),
-                         .probability_min = row_cost});
+                         .probability_min = row_cost,
+                         .token_probability_min = token_probability_min_});
   }
   if (requests_.empty()) token_ns_ *= 1 - kDraftCostForgotten;
 }

@@ -42,6 +42,7 @@ class Drafting {
   const Clock& clock_;
   const std::unique_ptr<Drafter> drafter_;
   const int32_t drafts_max_;
+  const float token_probability_min_;
   const int32_t vocabulary_;
   const int32_t context_tokens_;
   std::vector<DraftRequest> requests_;  // requests of this step; keeps its memory

@@ -154,6 +154,7 @@ Result<Linear> WeightLoader::bind(std::string_view name, const gguf::Tensor& ten
   if (linear.weight.memory == nullptr && !options_.counts_only) {
     const bool cached = !host.copy.empty() && linear.weight.data == host.copy.data();
     (cached ? *options_.pack_cache->file() : file_).use_in_place();
+    if (options_.warm && !cached) file_.warm(tensor);  // all of a pack cache has been read, for its checksums
   }
   if (linear.weight.memory != nullptr) {
     file_.release(tensor);

@@ -60,6 +60,7 @@ class WeightLoader {
  public:
   struct Options {
     bool in_place = false;                         ///< HostMatrix's
+    bool warm = false;                             ///< ModelOptions::warm_weights
     PackCache* pack_cache = nullptr;               ///< ModelOptions'
     std::atomic<int64_t>* loaded_bytes = nullptr;  ///< ModelOptions'
     WeightNames* weight_names = nullptr;           ///< ModelOptions'

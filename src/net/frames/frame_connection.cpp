@@ -108,7 +108,8 @@ asio::awaitable<void> FrameConnection::read_messages() {
   if (!ended_) {
     for (auto last = reader_.finish(); !last || *last; last = reader_.finish()) {
       if (last) {
-        hand_over(**last);
+        const size_t most = service_->limits.message_bytes_max;
+        (*last)->size() > most ? refuse_message((*last)->size(), most) : hand_over(**last);
       } else {
         session_->failed(last.error());
       }
@@ -134,6 +135,14 @@ void FrameConnection::hand_over(std::string_view message) {
   }
 }
 
+void FrameConnection::refuse_message(size_t bytes, size_t most) {
+  if (service_->limits.traffic != nullptr) ++service_->limits.traffic->refused;
+  session_->failed(
+      {Code::kInvalidArgument,
+       fmt::format("the message has {} bytes, but {} are the most here (--frames-message-bytes)", bytes, most),
+       reader_.position()});
+}
+
 void FrameConnection::give_up(const Error& error) {
   session_->failed(error);
   output_->end();
@@ -150,7 +159,9 @@ asio::awaitable<bool> FrameConnection::deliver_messages() {
     }
     auto message = reader_.next();
     if (message && !*message) co_return true;
-    if (message) {
+    if (const size_t most = service_->limits.message_bytes_max; message && (*message)->size() > most) {
+      refuse_message((*message)->size(), most);
+    } else if (message) {
       hand_over(**message);
     } else if (!reader_.broken()) {
       session_->failed(message.error());
@@ -166,7 +177,9 @@ asio::awaitable<bool> FrameConnection::read_some() {
   error_code error;
   size_t count = 0;
   if (!reader_.partial()) {
-    std::tie(error, count) = co_await socket_.async_read_some(asio::buffer(bytes), kTuple);
+    const auto outcome = co_await read_unless_idle(bytes);
+    if (!outcome) co_return false;
+    std::tie(error, count) = *outcome;
   } else {
     auto outcome =
         co_await (socket_.async_read_some(asio::buffer(bytes), kTuple) || timeout(service_->limits.read_timeout));
@@ -179,8 +192,25 @@ asio::awaitable<bool> FrameConnection::read_some() {
     std::tie(error, count) = std::get<0>(outcome);
   }
   if (error) co_return false;
+  moved_ = std::chrono::steady_clock::now();
+  if (service_->limits.traffic != nullptr) service_->limits.traffic->received_bytes += static_cast<int64_t>(count);
   reader_.push(std::string_view(bytes).substr(0, count));
   co_return true;
+}
+
+asio::awaitable<std::optional<std::tuple<error_code, size_t>>> FrameConnection::read_unless_idle(std::string& bytes) {
+  const std::chrono::seconds most = service_->limits.idle_timeout;
+  if (most.count() == 0) co_return co_await socket_.async_read_some(asio::buffer(bytes), kTuple);
+  while (true) {
+    auto outcome = co_await (socket_.async_read_some(asio::buffer(bytes), kTuple) || timeout(most));
+    if (outcome.index() == 0) co_return std::get<0>(outcome);
+    const bool idle = std::chrono::steady_clock::now() - moved_ >= most && !session_->busy();
+    if (!idle) continue;
+    give_up({Code::kUnavailable,
+             fmt::format("nothing has come for {} s (--frames-idle-seconds); connect again", most.count()),
+             reader_.place()});
+    co_return std::nullopt;
+  }
 }
 
 bool FrameConnection::hung_up() {
@@ -217,6 +247,9 @@ asio::awaitable<void> FrameConnection::write_messages() {
     const bool written = co_await write_all(work.bytes);
     if (!written) co_return;
     output_->sent(work.bytes.size());
+    moved_ = std::chrono::steady_clock::now();
+    if (service_->limits.traffic != nullptr)
+      service_->limits.traffic->sent_bytes += static_cast<int64_t>(work.bytes.size());
     sent_some_.cancel();
     if (work.ended) co_return;
   }

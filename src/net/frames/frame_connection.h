@@ -4,9 +4,13 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/system/error_code.hpp>
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "net/frames/frame_codec.h"
 #include "net/frames/frame_server.h"
@@ -49,8 +53,11 @@ class FrameConnection final : public std::enable_shared_from_this<FrameConnectio
   /// Reads and drops what the client still sends, so that a reset does not lose the last message.
   Awaitable<void> drain();
   void hand_over(std::string_view message);
+  void refuse_message(size_t bytes, size_t most);
   /// Sends the client the error because of which nothing more is read.
   void give_up(const Error& error);
+  /// Reads, but not for longer than it may be idle; nothing: it was.
+  Awaitable<std::optional<std::tuple<boost::system::error_code, size_t>>> read_unless_idle(std::string& bytes);
   /// Whether the client has closed the connection altogether, not only its sending side.
   bool hung_up();
 
@@ -60,7 +67,8 @@ class FrameConnection final : public std::enable_shared_from_this<FrameConnectio
   FrameReader reader_;
   std::shared_ptr<ResponseState> output_;
   std::shared_ptr<FrameSession> session_;
-  bool ended_ = false;                   // whether give_up() was called
+  std::chrono::steady_clock::time_point moved_ = std::chrono::steady_clock::now();  // bytes, in either direction
+  bool ended_ = false;                                                              // whether give_up() was called
   boost::asio::steady_timer sent_some_;  // cancelled when the client has read some bytes
 };
 

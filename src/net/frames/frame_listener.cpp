@@ -73,6 +73,9 @@ asio::awaitable<void> FrameListener::accept_one() {
 void FrameListener::serve(stream_protocol::socket socket) {
   const uint64_t id = next_id_++;
   const size_t most = service_->limits.connections_max;
+  Traffic* const traffic = service_->limits.traffic.get();
+  if (traffic != nullptr) ++traffic->accepted;
+  if (traffic != nullptr && connections_.size() >= most) ++traffic->refused;
   std::string refusal = connections_.size() < most
                             ? std::string()
                             : fmt::format("there are {} connections, the most there may be; try again later", most);
@@ -93,6 +96,7 @@ void FrameListener::forget(uint64_t id) {
   if (const auto found = connections_.find(id); found != connections_.end()) {
     found->second->stop(true);
     connections_.erase(found);
+    if (service_->limits.traffic != nullptr) ++service_->limits.traffic->closed;
   }
   if (connections_.empty()) on_idle_();
 }

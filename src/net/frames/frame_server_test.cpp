@@ -40,6 +40,7 @@ class EchoSession final : public FrameSession {
   }
   void message(std::string_view text, std::string_view position) override {
     shared_.messages.fetch_add(1);
+    if (text == "be busy") busy_ = true;
     if (text.starts_with("throw")) throw std::runtime_error("boom");
     if (text.starts_with("many ")) {
       const int count = std::stoi(std::string(text.substr(5)));
@@ -51,6 +52,7 @@ class EchoSession final : public FrameSession {
   void failed(const Error& error) override {
     sender_->send(fmt::format("{}: {}", code_name(error.code), error.text()));
   }
+  bool busy() const override { return busy_; }
   void input_ended() override {
     sender_->send("that was all");
     sender_->end();
@@ -63,6 +65,7 @@ class EchoSession final : public FrameSession {
  private:
   Shared& shared_;
   std::shared_ptr<FrameSender> sender_;
+  bool busy_ = false;
 };
 
 std::unique_ptr<HttpServer> listen_http() {
@@ -236,6 +239,49 @@ TEST_F(FrameServerTest, AnIncompleteMessageTimesOut) {
   ::close(socket);
   ASSERT_TRUE(idle.send("still here").has_value());
   EXPECT_EQ(next(idle), "frame 1: still here");
+}
+
+TEST_F(FrameServerTest, IdleConnectionsAreClosedWithAWordAndBusyOnesStay) {
+  start({.idle_timeout = 1s});
+  FrameClient idle = client(), busy = client();
+  ASSERT_TRUE(busy.send("be busy").has_value());
+  EXPECT_EQ(next(busy), "frame 1: be busy");
+  EXPECT_THAT(next(idle), HasSubstr("nothing has come for 1 s"));
+  EXPECT_EQ(next(idle), "the end");
+  std::this_thread::sleep_for(1500ms);  // longer than a connection may be idle
+  ASSERT_TRUE(busy.send("still here").has_value());
+  EXPECT_EQ(next(busy), "frame 2: still here");
+}
+
+TEST_F(FrameServerTest, LongMessagesAreRefusedAndTheNextIsAnswered) {
+  start({.message_bytes_max = 10});
+  FrameClient client = this->client();
+  ASSERT_TRUE(client.send("eleven byte").has_value());
+  EXPECT_THAT(next(client), HasSubstr("the message has 11 bytes, but 10 are the most"));
+  ASSERT_TRUE(client.send("ten  bytes").has_value());
+  EXPECT_EQ(next(client), "frame 2: ten  bytes");
+}
+
+TEST_F(FrameServerTest, TheModeOfTheSocketIsAsAskedAndItsTrafficIsCounted) {
+  const auto traffic = std::make_shared<Traffic>();
+  start({.mode = 0660, .connections_max = 1, .traffic = traffic});
+  struct stat file{};
+  ASSERT_EQ(::stat(path_.c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 0777, 0660u);
+  {
+    FrameClient client = this->client();
+    ASSERT_TRUE(client.send("x").has_value());
+    EXPECT_EQ(next(client), "frame 1: x");
+    FrameClient second = this->client();
+    EXPECT_THAT(next(second), HasSubstr("unavailable"));
+  }
+  expect_soon(shared_.closed, 2);
+  stop();
+  EXPECT_EQ(traffic->accepted, 2);
+  EXPECT_EQ(traffic->closed, 2);
+  EXPECT_EQ(traffic->refused, 1);
+  EXPECT_GE(traffic->received_bytes, 5);  // four of a length, and one
+  EXPECT_GE(traffic->sent_bytes, 10);
 }
 
 TEST_F(FrameServerTest, ConnectionsOverTheLimitAreRefusedWithAnError) {

@@ -112,7 +112,7 @@ class Server final : public HttpServer {
 
   Result<void> listen_frames(const std::string& path, const FrameLimits& limits, FrameHandler handler) override {
     CAIRN_CHECK(!frames_);
-    CAIRN_TRY(auto listener, UnixListener::listen(path));
+    CAIRN_TRY(auto listener, UnixListener::listen(path, limits.mode));
     frames_ = std::make_unique<FrameListener>(context_, std::move(listener), limits, std::move(handler),
                                               [this] { stop_if_done(); });
     return {};

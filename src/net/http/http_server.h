@@ -3,7 +3,6 @@
 /// (frame_server.h) are served beside it, on the same thread.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +18,7 @@
 #include "base/system/byte_budget.h"
 #include "net/client_output.h"
 #include "net/frames/frame_server.h"
+#include "net/traffic.h"
 
 namespace cairn::net {
 
@@ -30,15 +30,6 @@ enum class Compression {
   kNone,
   kWhole,  ///< large ones that are not streams
   kAll,    ///< streams too, each event by itself
-};
-
-/// What has come and gone through a server's sockets since its start. Any thread.
-struct Traffic {
-  std::atomic<int64_t> accepted = 0;  ///< connections
-  std::atomic<int64_t> closed = 0;
-  std::atomic<int64_t> refused = 0;  ///< what was answered by net/ itself: bad HTTP, foreign pages, over limits
-  std::atomic<int64_t> received_bytes = 0;
-  std::atomic<int64_t> sent_bytes = 0;
 };
 
 struct HttpLimits {
