@@ -188,7 +188,7 @@ TEST_F(ConvertFolder, Mxfp4ExpertsStayAsTheyAre) {
   // Two rows (gate and up alternate) of one block for one expert: neighbours 2i, 2i + 1 in a byte's low and high half.
   std::string blocks;
   for (int row = 0; row < 2; ++row) {
-    for (int i = 0; i < 16; ++i) blocks += static_cast<char>(2 * i % 16 | (2 * i + 1) % 16 << 4);
+    for (int i = 0; i < 16; ++i) blocks += static_cast<char>(i * 17);
   }
   file.add("model.layers.0.mlp.experts.gate_up_proj_blocks", "U8", {1, 2, 1, 16}, blocks);
   file.add("model.layers.0.mlp.experts.gate_up_proj_scales", "U8", {1, 2, 1}, "\x7f\x80");
@@ -202,8 +202,10 @@ TEST_F(ConvertFolder, Mxfp4ExpertsStayAsTheyAre) {
   EXPECT_EQ(gate->type, TensorType::kMXFP4);
   EXPECT_EQ(static_cast<uint8_t>(gate->bytes[0]), 0x7f);
   EXPECT_EQ(static_cast<uint8_t>(up->bytes[0]), 0x80);
-  // Element i is in the low half of byte i, element i + 16 in the high one; both are i mod 16 here.
-  for (int i = 0; i < 16; ++i) EXPECT_EQ(static_cast<uint8_t>(gate->bytes[static_cast<size_t>(1 + i)]), i * 17);
+  // Elements 2i and 2i + 1 are i. Here, element i is in the low half of byte i, and element i + 16 in the high one.
+  for (int i = 0; i < 16; ++i) {
+    EXPECT_EQ(static_cast<uint8_t>(gate->bytes[static_cast<size_t>(1 + i)]), i / 2 | (i / 2 + 8) << 4);
+  }
 }
 
 TEST_F(ConvertFolder, SplitsFilesThatReadersPutTogether) {
@@ -294,6 +296,7 @@ TEST(PreTokenizerName, FindsPublishedPatterns) {
          {{"type", "Sequence"},
           {"pretokenizers",
            {{{"type", "Split"}, {"pattern", {{"Regex", pattern}}}}, {{"type", "ByteLevel"}, {"use_regex", false}}}}}},
+        {"normalizer", {{"type", preferred == "qwen2" ? "NFC" : "None"}}},
         {"model", {{"ignore_merges", ignore_merges}}}};
     return pre_tokenizer_name(tokenizer, preferred);
   };
