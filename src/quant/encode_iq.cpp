@@ -72,8 +72,7 @@ int rounded_row(const float* x, float inverse) {
   return Grid::lists().find(indices);
 }
 
-// Sums of a unit whose elements, without sign, are x: after its rows have been chosen. `flip` has the element whose
-// sign is turned.
+// Sums of a unit of elements x, without sign, whose rows have been chosen. `flip` is the bit of a turned sign, or 0.
 template <class Grid>
 Fit unit_fit(const float (&x)[8], const float* w, float scale, const Unit& unit, uint32_t flip, float shift) {
   Sum8 error;
@@ -162,9 +161,10 @@ void find_rows_flipped(const float* size, const float* w, float scale, Unit& uni
   std::copy_n(flipped_rows, 8 / Grid::kWidth, unit.rows);
 }
 
-// Finds the rows and signs of 8 elements at a scale. Rows in `unit` are guesses before.
+// Finds the rows and signs of 8 elements at a scale. Rows in `unit` are guesses before. With `any_signs` all are right,
+// which is quicker and enough to compare scales.
 template <class Grid>
-Fit fit_unit(const float* x, const float* w, float scale, Unit& unit)
+Fit fit_unit(const float* x, const float* w, float scale, bool any_signs, Unit& unit)
   requires(Grid::kSigned)
 {
   float size[8];
@@ -174,7 +174,7 @@ Fit fit_unit(const float* x, const float* w, float scale, Unit& unit)
     signs |= (x[j] < 0.0f ? 1u : 0u) << j;
   }
   uint32_t flip = 0;
-  if (Grid::kEven && std::popcount(signs) % 2 != 0) {
+  if (Grid::kEven && !any_signs && std::popcount(signs) % 2 != 0) {
     find_rows_flipped<Grid>(size, w, scale, unit);
     flip = 1u << cheapest_flip<Grid>(size, w, unit);
   } else {
@@ -210,17 +210,17 @@ constexpr int kUnits = Grid::kGroup / 8;
 
 // The elements of one scale.
 template <class Grid>
-Fit fit_group(const float* x, const float* w, float scale, Unit* units)
+Fit fit_group(const float* x, const float* w, float scale, bool any_signs, Unit* units)
   requires(Grid::kSigned)
 {
   Fit fit;
-  for (int u = 0; u < kUnits<Grid>; ++u) add(fit_unit<Grid>(x + 8 * u, w + 8 * u, scale, units[u]), fit);
+  for (int u = 0; u < kUnits<Grid>; ++u) add(fit_unit<Grid>(x + 8 * u, w + 8 * u, scale, any_signs, units[u]), fit);
   return fit;
 }
 
 // IQ1: kShifted is the number of elements whose levels are shifted the same way.
 template <class Grid>
-Fit fit_group(const float* x, const float* w, float scale, Unit* units)
+Fit fit_group(const float* x, const float* w, float scale, bool /*any_signs*/, Unit* units)
   requires(!Grid::kSigned)
 {
   Fit all;
@@ -272,7 +272,7 @@ class GridBlock {
     if (extreme == 0.0f) return best;
     Unit now[kUnits<Grid>];
     const auto attempt = [&](float scale) {
-      const Fit fit = fit_group<Grid>(x, w, scale, now);
+      const Fit fit = fit_group<Grid>(x, w, scale, true, now);
       const bool better = fit.xq > 0.0f && fit.gain() > best.gain();
       if (better) {
         best = fit;
@@ -362,7 +362,8 @@ class GridBlock {
       Fit best;
       best.error = kNoRow;
       for (int code = choices.first; code <= choices.last; ++code) {
-        const Fit fit = fit_group<Grid>(x + Grid::kGroup * g, w + Grid::kGroup * g, d * Grid::multiplier(code), now);
+        const Fit fit =
+            fit_group<Grid>(x + Grid::kGroup * g, w + Grid::kGroup * g, d * Grid::multiplier(code), false, now);
         if (!(fit.error < best.error)) continue;
         best = fit;
         codes_[g] = code;
