@@ -31,6 +31,7 @@ using std::chrono::steady_clock;
 
 constexpr int32_t kWindowTokens = 512;  // of the text that importance is measured on
 constexpr double kBitsMax = 64;
+constexpr int64_t kAddedBytes = 1024;  // of metadata about the importance matrix, at most
 
 std::optional<double> bits_per_weight(std::string_view text) {
   constexpr std::string_view kUnit = "bpw";
@@ -56,7 +57,7 @@ Result<int64_t> tensor_budget(const std::string& size, const gguf::Reader& file)
     return fail(Code::kInvalidArgument, "--fit {}", problem);
   const int64_t wanted = std::stoll(text);
   // Besides its tensors a file has metadata and their directory, which stay as large.
-  return wanted - (file.file_bytes() - bytes);
+  return wanted - (file.file_bytes() - bytes) - kAddedBytes;
 }
 
 // Says how far a part of the work is, and how long the rest of it takes.

@@ -234,7 +234,10 @@ Result<TensorHarm> measure(size_t number, const gguf::Reader& file, Meter& meter
   const gguf::Tensor& tensor = file.tensors()[number];
   TensorHarm harm{.tensor = number, .divergence = 0, .options = {}};
   if (convert::keeps_type(tensor) || !convert::has_whole_blocks(kProbeType, tensor)) {
-    harm.options.push_back({tensor.type, std::ssize(tensor.bytes), 0});
+    // Rows that no block fits are halved, if they can be: what that costs is not measured, as it is next to nothing.
+    const bool is_halved = tensor.type == TensorType::kF32 && !convert::keeps_type(tensor);
+    const TensorType type = is_halved ? TensorType::kF16 : tensor.type;
+    harm.options.push_back({type, row_bytes(type, tensor.elements()), 0});
     return harm;
   }
   CAIRN_TRY(const convert::ColumnImportance columns, importance.of(tensor));

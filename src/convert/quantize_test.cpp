@@ -289,7 +289,9 @@ TEST_F(Quantize, RulesByNameComeBeforeAllElse) {
   EXPECT_EQ(by_name["blk.1.attn_k.weight"], TensorType::kIQ4_XS);
   EXPECT_EQ(by_name["blk.1.ffn_up.weight"], TensorType::kQ4_K);
   EXPECT_EQ(by_name["token_embd.weight"], TensorType::kQ5_K);
-  if (in.find_tensor("output.weight") != nullptr) EXPECT_EQ(by_name["output.weight"], TensorType::kQ8_0);
+  if (in.find_tensor("output.weight") != nullptr) {
+    EXPECT_EQ(by_name["output.weight"], TensorType::kQ8_0);
+  }
   request.rules.push_back(type_rule_of("no_such_matrix=Q8_0").value());
   EXPECT_THAT(plan_types(in.tensors(), {}, request).error().text(), HasSubstr("no_such_matrix"));
   for (const char* bad : {"ffn_down", "=Q8_0", "ffn_down=Q9", "ffn_(=Q8_0", "ffn_down=I32"}) {
@@ -322,7 +324,9 @@ TEST_F(Quantize, TypesOfFewBitsAreRefusedWithoutImportance) {
   for (const QuantizeMixInfo& mix : quantize_mixes()) {
     const auto report = plan_quantize(open(model("quant-llama-f16")), {.mix = mix.mix});
     ASSERT_EQ(report.has_value(), !mix.needs_importance) << mix.name;
-    if (!report) EXPECT_THAT(report.error().text(), HasSubstr("--imatrix"));
+    if (!report) {
+      EXPECT_THAT(report.error().text(), HasSubstr("--imatrix"));
+    }
   }
   QuantizeOptions options{.mix = QuantizeMix::kQ8_0};
   options.types.rules = {type_rule_of("ffn_up=IQ2_XXS").value()};

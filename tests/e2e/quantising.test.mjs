@@ -81,7 +81,8 @@ test('quantize splits a model, and joins it again', () => {
   const first = file(`s-00001-of-0000${files}.gguf`);
   assert.equal(cairn(['generate', first, '-p', 'Once', '-n', '4', '-q']).status, 0);
   done(['quantize', first, file('joined.gguf'), 'COPY']);
-  done(['quantize', story, file('whole.gguf'), 'F16']);
+  done(['quantize', story, file('f16.gguf'), 'F16']);
+  done(['quantize', file('f16.gguf'), file('whole.gguf'), 'COPY']);
   assert.ok(fs.readFileSync(file('joined.gguf')).equals(fs.readFileSync(file('whole.gguf'))));
 });
 
@@ -96,7 +97,7 @@ test('a fitted file is as small as asked for, and closer to the model than a mix
   const out = done(['quantize', story, fitted, '--fit', `${size}`, '--fit-text', seen]);
   assert.match(out, /ffn_down/);
   assert.match(out, /Expected KL divergence/);
-  assert.ok(fs.statSync(fitted).size <= size + 256, `${fs.statSync(fitted).size} and ${size}`);
+  assert.ok(fs.statSync(fitted).size <= size, `${fs.statSync(fitted).size} and ${size}`);
   const [ours, theirs] = [distance(fitted), distance(mixture)];
   assert.ok(ours < theirs, `${ours} and ${theirs}`);
 });
