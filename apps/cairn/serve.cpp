@@ -288,6 +288,15 @@ api::ServiceOptions service_options(const ServeFlags& flags, int64_t request_byt
   return options;
 }
 
+/// A line of the log for each number, without what explains them.
+void log_metrics(std::string_view text) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    if (!line.empty() && !line.starts_with('#')) log_info("SIGUSR1: {}", line);
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  }
+}
+
 Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
   ServerLife::block_signals();
   give_back_memory_soon();
@@ -314,8 +323,7 @@ Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
                                                  api::openai_error_body));
   server->every(api::web::kMonitorInterval, [&service, &power = *flags.operate.power, ticks = int64_t{0}]() mutable {
     service.monitor().tick();
-    if (ServerLife::take_wish_for_metrics())
-      log_info("SIGUSR1: metrics\n{}", api::prometheus_text(service, loader::kEveryModel));
+    if (ServerLife::take_wish_for_metrics()) log_metrics(api::prometheus_text(service, loader::kEveryModel));
     if (ticks++ % kBatteryTicks == 0) power.set_on_battery(engine::runs_on_battery());
   });
   CAIRN_TRY_VOID(flags.access.set_up(flags.host, service, *server));
@@ -528,6 +536,7 @@ Result<void> configure_and_serve(CLI::App& command, ServeFlags& flags) {
   if (!wrong.empty()) return fail(Code::kInvalidArgument, "{}", wrong);
   CAIRN_TRY_VOID(check_address(command, flags));
   if (!flags.operate.trace_steps.empty()) {
+    ServerLife::block_signals();  // the trace has a thread, which must not be the one that they come to
     CAIRN_TRY(flags.operate.steps, engine::StepTrace::open(flags.operate.trace_steps));
   }
   CAIRN_TRY(flags.given, given_models(flags));
