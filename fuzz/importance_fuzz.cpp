@@ -1,5 +1,5 @@
-// Fuzzes importance matrices of both forms: any bytes give an error with a message, or entries whose sums and counts fit
-// each other and which tensors can be asked for. Seeds: one of each form.
+// Fuzzes importance matrices of both forms: any bytes give an error with a message, or entries whose sums and counts
+// fit each other and which tensors can be asked for. Seeds: one of each form.
 #include <cstddef>
 #include <cstdint>
 #include <span>

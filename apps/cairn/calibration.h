@@ -17,8 +17,8 @@ struct CalibrationText {
   calibrate::ReadingOptions reading;  ///< of all its windows
 };
 
-/// Of these files, "-" for standard input, or of the text that comes with Cairn if there are none. Errors: those of
-/// reading them; kInvalidArgument, if there is not one window of `window_tokens`.
+/// Reads the text of these files, "-" for standard input, or of the text that comes with Cairn if there are none.
+/// Errors: those of reading them; kInvalidArgument, if there is not one window of `window_tokens`.
 Result<CalibrationText> read_calibration(std::vector<std::string> files, const tokenizer::Tokenizer& tokenizer,
                                          int32_t window_tokens);
 

@@ -22,7 +22,7 @@
 
 namespace cairn::convert {
 
-/// Of one weight.
+/// How much the columns of one weight matter.
 struct ImportanceEntry {
   std::vector<float> sums;    ///< [matrices, columns]: of squared inputs. The older form does not tell the two apart
   std::vector<float> counts;  ///< [matrices], or [1] for all of them together: inputs that were summed
@@ -52,8 +52,8 @@ struct ImportanceMatrix {
   /// Adds what other texts gave with the same model. A chunk of the older form weighs as much as one of this matrix.
   /// Errors, kInvalidArgument: an entry has another size.
   Result<void> add(const ImportanceMatrix& other);
-  /// Of a tensor of the model; empty where nothing is known. Errors, kInvalidArgument: the entry is of another size, so
-  /// that the file is of another model.
+  /// How much the columns of a tensor of the model matter; empty where nothing is known. Errors, kInvalidArgument: the
+  /// entry is of another size, so that the file is of another model.
   Result<ColumnImportance> of(const gguf::Tensor& tensor) const;
 };
 

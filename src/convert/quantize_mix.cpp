@@ -94,87 +94,69 @@ struct MixRules {
   std::vector<Rule> rules;
 };
 
-const std::vector<MixRules>& all_rules() {
+// Attention of mixtures with eight experts, whose matrices are small beside the experts'.
+const Rule kValue8 = {Kind::kValue, kQ8_0, Layers::kAll, When::kEightExperts};
+const Rule kKey8 = {Kind::kKey, kQ8_0, Layers::kAll, When::kEightExperts};
+const Rule kOutput5 = {Kind::kAttentionOutput, kQ5_K, Layers::kAll, When::kEightExperts};
+
+const std::vector<MixRules>& wide_rules() {
   using M = QuantizeMix;
   using enum Layers;
   using enum When;
   using enum Kind;
   static const std::vector<MixRules> rules = {
-      {{M::kQ6_K}, {{kValue, kQ8_0, kAll, kEightExperts}, {kKey, kQ8_0, kAll, kEightExperts}}},
-      {{M::kQ5_K_M},
-       {{kValue, kQ8_0, kAll, kEightExperts},
-        {kKey, kQ8_0, kAll, kEightExperts},
-        {kValue, kQ6_K, kOuter},
-        {kDown, kQ6_K, kOuter},
-        {kQkv, kQ6_K}}},
-      {{M::kQ4_K_M},
-       {{kValue, kQ8_0, kAll, kEightExperts},
-        {kKey, kQ8_0, kAll, kEightExperts},
-        {kAttentionOutput, kQ5_K, kAll, kEightExperts},
-        {kValue, kQ6_K, kOuter},
-        {kDown, kQ6_K, kOuter},
-        {kQkv, kQ5_K}}},
-      {{M::kQ4_K_S},
-       {{kValue, kQ8_0, kAll, kEightExperts},
-        {kKey, kQ8_0, kAll, kEightExperts},
-        {kAttentionOutput, kQ5_K, kAll, kEightExperts},
-        {kValue, kQ5_K, kFirstFour},
-        {kDown, kQ5_K, kFirstEighth}}},
+      {{M::kQ6_K}, {kValue8, kKey8}},
+      {{M::kQ5_K_M}, {kValue8, kKey8, {kValue, kQ6_K, kOuter}, {kDown, kQ6_K, kOuter}, {kQkv, kQ6_K}}},
+      {{M::kQ4_K_M}, {kValue8, kKey8, kOutput5, {kValue, kQ6_K, kOuter}, {kDown, kQ6_K, kOuter}, {kQkv, kQ5_K}}},
+      {{M::kQ4_K_S}, {kValue8, kKey8, kOutput5, {kValue, kQ5_K, kFirstFour}, {kDown, kQ5_K, kFirstEighth}}},
       {{M::kQ5_0}, {{kDown, kQ5_1, kFirstEighth, kWithImportance}}},
       {{M::kQ4_0}, {{kDown, kQ4_1, kFirstEighth, kWithImportance}}},
       {{M::kIQ4_NL, M::kIQ4_XS},
-       {{kValue, kQ8_0, kAll, kEightExperts},
-        {kKey, kQ8_0, kAll, kEightExperts},
-        {kAttentionOutput, kQ5_K, kAll, kEightExperts},
-        {kValue, kQ5_K, kAll, kSharedKeys},
-        {kDown, kQ5_K, kFirstEighth, kWithout}}},
-      {{M::kQ3_K_L},
-       {{kValue, kQ8_0, kAll, kEightExperts},
-        {kKey, kQ8_0, kAll, kEightExperts},
-        {kValue, kQ5_K},
-        {kDown, kQ5_K},
-        {kAttentionOutput, kQ5_K},
-        {kQkv, kQ4_K}}},
+       {kValue8, kKey8, kOutput5, {kValue, kQ5_K, kAll, kSharedKeys}, {kDown, kQ5_K, kFirstEighth, kWithout}}},
+      {{M::kQ3_K_L}, {kValue8, kKey8, {kValue, kQ5_K}, {kDown, kQ5_K}, {kAttentionOutput, kQ5_K}, {kQkv, kQ4_K}}},
       {{M::kQ3_K_M},
-       {{kValue, kQ8_0, kAll, kEightExperts},
-        {kKey, kQ8_0, kAll, kEightExperts},
-        {kAttentionOutput, kQ5_K, kAll, kEightExperts},
+       {kValue8,
+        kKey8,
+        kOutput5,
         {kValue, kQ5_K, kFirstTwo},
         {kValue, kQ4_K},
         {kDown, kQ5_K, kFirstSixteenth},
         {kDown, kQ4_K},
         {kAttentionOutput, kQ4_K},
         {kQkv, kQ4_K}}},
-      {{M::kQ3_K_S},
-       {{kValue, kQ8_0, kAll, kEightExperts},
-        {kKey, kQ8_0, kAll, kEightExperts},
-        {kAttentionOutput, kQ5_K, kAll, kEightExperts}}},
+      {{M::kQ3_K_S}, {kValue8, kKey8, kOutput5}},
+  };
+  return rules;
+}
+
+const std::vector<MixRules>& narrow_rules() {
+  using M = QuantizeMix;
+  using enum Layers;
+  using enum When;
+  using enum Kind;
+  static const std::vector<MixRules> rules = {
       {{M::kIQ3_M},
-       {{kValue, kQ8_0, kAll, kEightExperts},
-        {kKey, kQ8_0, kAll, kEightExperts},
-        {kAttentionOutput, kQ5_K, kAll, kEightExperts},
+       {kValue8,
+        kKey8,
+        kOutput5,
         {kValue, kQ4_K},
         {kDown, kQ4_K, kFirstEighth},
         {kDown, kQ4_K, kOuter, kEightExperts},
         {kAttentionOutput, kQ4_K},
         {kQkv, kQ4_K}}},
-      {{M::kIQ3_S},
-       {{kValue, kQ8_0, kAll, kEightExperts},
-        {kKey, kQ8_0, kAll, kEightExperts},
-        {kAttentionOutput, kQ5_K, kAll, kEightExperts},
-        {kValue, kQ4_K, kAll, kSharedKeys}}},
+      {{M::kIQ3_S}, {kValue8, kKey8, kOutput5, {kValue, kQ4_K, kAll, kSharedKeys}}},
       {{M::kIQ3_XS},
-       {{kValue, kQ8_0, kAll, kEightExperts},
-        {kKey, kQ8_0, kAll, kEightExperts},
-        {kAttentionOutput, kQ5_K, kAll, kEightExperts},
+       {kValue8,
+        kKey8,
+        kOutput5,
         {kValue, kQ4_K, kAll, kSharedKeys},
         {kKey, kIQ3_XXS},
         {kQuery, kIQ3_XXS},
         {kUpOrGate, kIQ3_XXS, kInner}}},
       {{M::kIQ3_XXS},
-       {{kValue, kQ8_0, kAll, kEightExperts},
-        {kKey, kQ8_0, kAll, kEightExperts},
-        {kAttentionOutput, kQ5_K, kAll, kEightExperts},
+       {kValue8,
+        kKey8,
+        kOutput5,
         {kValue, kQ4_K, kAll, kSharedKeys},
         {kValue, kIQ3_S, kAll, kWithout},
         {kKey, kIQ2_S},
@@ -183,18 +165,14 @@ const std::vector<MixRules>& all_rules() {
         {kDown, kQ3_K, kAll, kWithout},
         {kAttentionOutput, kIQ3_S}}},
       {{M::kQ2_K},
-       {{kValue, kQ8_0, kAll, kEightExperts},
-        {kKey, kQ8_0, kAll, kEightExperts},
-        {kAttentionOutput, kQ5_K, kAll, kEightExperts},
+       {kValue8,
+        kKey8,
+        kOutput5,
         {kValue, kQ4_K, kAll, kSharedKeys},
         {kValue, kQ3_K},
         {kDown, kQ3_K},
         {kAttentionOutput, kQ3_K}}},
-      {{M::kQ2_K_S},
-       {{kValue, kQ8_0, kAll, kEightExperts},
-        {kKey, kQ8_0, kAll, kEightExperts},
-        {kValue, kQ4_K, kAll, kSharedKeys},
-        {kDown, kQ4_K, kFirstEighth}}},
+      {{M::kQ2_K_S}, {kValue8, kKey8, {kValue, kQ4_K, kAll, kSharedKeys}, {kDown, kQ4_K, kFirstEighth}}},
       {{M::kIQ2_S, M::kIQ2_M},
        {{kValue, kQ4_K, kAll, kSharedOrMoe},
         {kValue, kIQ3_S},
@@ -219,7 +197,7 @@ const std::vector<MixRules>& all_rules() {
   return rules;
 }
 
-// Of the matrix that makes logits.
+// The type of the matrix that makes logits.
 TensorType output_type(QuantizeMix mix) {
   using enum QuantizeMix;
   switch (mix) {
@@ -243,7 +221,7 @@ TensorType output_type(QuantizeMix mix) {
   }
 }
 
-// Of the table of tokens, where another matrix makes logits.
+// The type of the table of tokens, where another matrix makes logits.
 TensorType table_type(QuantizeMix mix) {
   using enum QuantizeMix;
   switch (mix) {
@@ -370,8 +348,10 @@ class Chooser {
     const bool has_output =
         std::ranges::any_of(tensors, [](const auto& tensor) { return tensor.name == "output.weight"; });
     output_ = has_output ? "output.weight" : "token_embd.weight";
-    for (const MixRules& each : all_rules()) {
-      if (std::ranges::find(each.mixes, request.mix) != each.mixes.end()) rules_ = &each.rules;
+    for (const auto* rules : {&wide_rules(), &narrow_rules()}) {
+      for (const MixRules& each : *rules) {
+        if (std::ranges::find(each.mixes, request.mix) != each.mixes.end()) rules_ = &each.rules;
+      }
     }
   }
 

@@ -60,7 +60,7 @@ struct TypeRequest {
 struct ModelTraits {
   int64_t experts = 0;
   int64_t queries_per_key = 1;  ///< of attention
-  /// Of what a file leaves out, the values above.
+  /// Reads them from the metadata; what a file leaves out has the values above.
   static ModelTraits of(const gguf::Metadata& metadata);
 };
 

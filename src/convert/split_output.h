@@ -26,7 +26,7 @@ class SplitOutput {
   /// are there; the others belong to the first file. Errors: those of gguf::Writer; kTooLarge, over kSplitsMax files.
   static Result<SplitOutput> create(const std::filesystem::path& out, std::span<const gguf::Tensor> tensors,
                                     std::span<const TensorType> types, std::vector<size_t> first);
-  /// Of `out` itself, or NAME.gguf's part NAME-0000N-of-0000M.gguf, counted from 0.
+  /// The path of a part, counted from 0: `out` itself if there is one, otherwise NAME-0000N-of-0000M.gguf.
   static std::filesystem::path path_of(const std::filesystem::path& out, uint32_t part, uint32_t parts);
 
   /// The first file, whose metadata are the model's.

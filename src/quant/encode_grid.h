@@ -167,7 +167,7 @@ class RowLists {
     return std::min(errors.u[i] + errors.v[j] + flipped.table[second], wrong + errors.table[second]);
   }
 
-  /// Sets `row`, which is a guess before, to the row with the least error, and returns that.
+  /// Sets `row`, which holds a likely row before, to the row with the least error, and returns that.
   float nearest(const RowErrors<kWidth>& errors, uint16_t& row) const {
     float best = error_of(levels_[row], errors);
     const float rest = errors.u_least + errors.table_least;
@@ -189,8 +189,8 @@ class RowLists {
     return best;
   }
 
-  /// As above, where `flipped` are the sums with the errors of exactly one element of the part exchanged for those that
-  /// it has with the wrong sign, and one element of the row must have that.
+  /// Finds the row likewise, where `flipped` are the sums with the errors of exactly one element of the part exchanged
+  /// for those that it has with the wrong sign, and one element of the row must have that.
   float nearest_flipped(const RowErrors<kWidth>& errors, const RowErrors<kWidth>& flipped, uint16_t& row) const {
     float best = flipped_error_of(levels_[row], errors, flipped);
     const float u = std::min(errors.u_least, flipped.u_least);

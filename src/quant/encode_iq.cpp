@@ -161,8 +161,8 @@ void find_rows_flipped(const float* size, const float* w, float scale, Unit& uni
   std::copy_n(flipped_rows, 8 / Grid::kWidth, unit.rows);
 }
 
-// Finds the rows and signs of 8 elements at a scale. Rows in `unit` are guesses before. With `any_signs` all are right,
-// which is quicker and enough to compare scales.
+// Finds the rows and signs of 8 elements at a scale. Rows in `unit` are likely ones before. With `any_signs` all are
+// right, which is quicker and enough to compare scales.
 template <class Grid>
 Fit fit_unit(const float* x, const float* w, float scale, bool any_signs, Unit& unit)
   requires(Grid::kSigned)

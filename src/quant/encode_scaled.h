@@ -51,7 +51,7 @@ struct Fit {
   float qq = 0.0f;
   /// The scale that suits these levels best.
   float scale() const { return qq > 0.0f ? clamp_to(xq / qq, -3e38f, 3e38f) : 0.0f; }
-  /// By how much that scale lowers the weighted sum of squares.
+  /// The amount by which that scale lowers the weighted sum of squares.
   float gain() const { return qq > 0.0f ? xq / qq * xq : 0.0f; }
 };
 
