@@ -15,6 +15,7 @@
 
 #include "base/system/new_file.h"
 #include "base/text/json.h"
+#include "base/text/printable.h"
 #include "base/text/text_file.h"
 #include "commands.h"
 #include "evaluation/answerer.h"
