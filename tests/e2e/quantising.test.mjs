@@ -95,7 +95,7 @@ test('a fitted file is as small as asked for, and closer to the model than a mix
   const fitted = file('fit.gguf');
   const size = fs.statSync(mixture).size;
   const out = done(['quantize', story, fitted, '--fit', `${size}`, '--fit-text', seen]);
-  assert.match(out, /ffn_down/);
+  assert.match(out, /ffn_up/);
   assert.match(out, /Expected KL divergence/);
   assert.ok(fs.statSync(fitted).size <= size, `${fs.statSync(fitted).size} and ${size}`);
   const [ours, theirs] = [distance(fitted), distance(mixture)];
