@@ -8,6 +8,7 @@ import path from 'node:path';
 import process from 'node:process';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { makeHuggingFaceFolder } from './hf_folder.mjs';
 import { program, serve } from './server.mjs';
 
 const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '../..');
@@ -20,7 +21,7 @@ write('KEYS.txt', 'sk-0123456789abcdef\n');
 write('cairn.toml', 'model-file = "MODEL.gguf"\n');
 write('NOTES.txt', 'The ferry leaves at nine.\n');
 write('ADAPTER.gguf', adapterOf(256, 256));
-fs.mkdirSync(path.join(folder, 'FOLDER'));
+makeHuggingFaceFolder(path.join(folder, 'FOLDER'));
 for (const name of ['MODEL.gguf', 'SMALL.gguf', 'FOLDER/model.gguf']) fs.symlinkSync(guide, path.join(folder, name));
 spawnSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2', '-subj', '/CN=localhost',
   '-keyout', 'key.pem', '-out', 'chain.pem'], { cwd: folder });

@@ -7,6 +7,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { makeHuggingFaceFolder } from './hf_folder.mjs';
 import { program, serve, withoutHoles } from './server.mjs';
 
 const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '../..');
@@ -20,6 +21,8 @@ process.on('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
 const socket = path.join(folder, 'cairn.sock');
 const httpSocket = path.join(folder, 'http.sock');
 const text = path.join(folder, 'text.txt');
+makeHuggingFaceFolder(path.join(folder, 'Qwen3-4B'));
+for (const name of ['qwen3-4b-f16.gguf', 'qwen3-8b-f16.gguf']) fs.symlinkSync(guide, path.join(folder, name));
 fs.writeFileSync(text, fs.readFileSync(path.join(root, 'README.md'), 'utf8').slice(0, 5000));
 
 // A hub that has the demonstration model under every name.
@@ -44,11 +47,13 @@ after(async () => {
 
 // Commands that are not run here, and why.
 const elsewhere = [
-  [/^cairn serve /, 'the server of this test is one'],
+  [/^cairn serve\b/, 'the server of this test is one'],
   [/^cairn bench |^node bench\/|^python3 bench\/|^build\/release\/src\/|^\(cd bench\/|^for /, 'a measurement'],
   [/^scripts\/quickstart\.sh|^scripts\/(?:test|web|package)\.sh|^cmake /, 'an installation or a build'],
   [/^cc chat\.c |^c\+\+ -std=c\+\+17 many\.cpp /, 'tests/library/install_test.py builds and runs the examples'],
   [/^(?:sudo |apt-get |docker |tar |systemctl |journalctl |loginctl |(?:mkdir|mv|ln|cp|touch) .*~\/)/, 'changes the machine: docs/install.md'],
+  [/^cairn convert my-adapter/, 'src/convert/huggingface/convert_test.cpp makes an adapter and converts it'],
+  [/^pip install build\/package\//, 'a wheel, which takes minutes to build'],
   [/^scripts\/fuzz\.sh/, 'takes minutes: scripts/test_rest.sh runs it'],
   [/^node tests\/clients\/|^export |^(?:[A-Z_]+=\S+ +)*(?:claude|copilot|qwen)\b/, 'needs clients that are installed: tests/clients/run.mjs runs them'],
   [/^python3 tests\/data\//, 'makes reference data from packages of its own'],

@@ -14,6 +14,7 @@ const file = (name, bytes) => {
   return path.join(folder, name);
 };
 const model = file('story.gguf', fs.readFileSync(story));
+const yarn = ['--rope-scaling', 'yarn', '--rope-scale', '8'];
 const directions = file('steer', Buffer.from(Float32Array.from({ length: 5 * 64 }, (_, i) => Math.sin(i)).buffer));
 // A template whose error tells what it was given.
 const telling = file('telling.jinja', "{{ messages[0].content }}{% if messages[0].content != 'cairnmessage' and mood is defined %}{{ mood }}{% endif %}"
@@ -22,6 +23,8 @@ const telling = file('telling.jinja', "{{ messages[0].content }}{% if messages[0
 // A flag's value (null: a switch), and flags that it is tried beside.
 const rows = {
   ctx: ['1'], 'kv-type': ['q8_0', '--log-level', 'debug'], 'gpu-layers': ['7'], threads: ['3', '--log-level', 'debug'], isa: ['none'],
+  'rope-scale': ['8', '--rope-scaling', 'linear'], 'rope-freq-scale': ['0.1'], 'rope-freq-base': ['50'],
+  'yarn-ext-factor': ['0', ...yarn], 'yarn-attn-factor': ['9', ...yarn], 'yarn-beta-slow': ['20', ...yarn], 'yarn-orig-ctx': ['16', ...yarn],
   lora: [storyAdapter('a.gguf', 5)], steer: [directions], 'steer-attn': ['50', '--steer', directions], 'steer-ffn': ['50', '--steer', directions],
   'kv-bytes': ['1KiB'], draft: [folder], 'log-level': ['error'], speculate: ['4', '--log-level', 'debug'], prompt: ['Tom'], 'max-tokens': ['2'], stop: ['e'],
   'ignore-eos': [null], quiet: [null], 'json-schema': [file('schema', '{"const": 7}')], grammar: [file('grammar', 'root ::= "yes"')], regex: ['[0-9]{3}'],
@@ -34,7 +37,9 @@ const elsewhere = {
   'no-history': 'terminal.test.mjs', 'hf-repo': 'names.test.mjs',
   help: 'every command has it', 'help-all': 'every command has it', url: 'cli.test.mjs', 'api-key': 'access.test.mjs', models: 'pull.test.mjs', 'model-file': 'texts.test.mjs',
   'no-rounding': 'DeepSeek V4 alone: tests/deepseek41', samplers: 'cli.test.mjs', 'sampler-seq': 'cli.test.mjs', 'ignore-eos': 'cli.test.mjs',
-  'gpu-layers': 'tests of GPUs', 'pack-cache': 'below', threads: 'cli.test.mjs', speculate: 'draft.test.mjs',
+  'rope-scaling': 'tests/rope_options_test.cpp', 'yarn-beta-fast': 'tests/rope_options_test.cpp', 'draft-p-min': 'draft_model_test.cpp',
+  'power-percent': 'rows.test.mjs', 'power-percent-on-battery': 'engine/power_limit_test.cpp', 'json-instruction': 'rows.test.mjs',
+  'gpu-layers': 'tests of GPUs', warmup: 'base/system/mapped_file_test.cpp', 'pack-cache': 'below', threads: 'cli.test.mjs', speculate: 'draft.test.mjs',
 };
 const sampled = new Set(parameters.map(([, flag]) => flag.slice(2)));  // cli.test.mjs tries each in every command
 

@@ -146,7 +146,7 @@ test('help is as wide as the terminal', async () => {
   for (const columns of [60, 100]) {
     const terminal = new Terminal(['serve', '--help-all'], { columns, rows: 50 });
     await terminal.end();
-    const lines = terminal.seen.split(/\r?\n/).filter((line) => !/^ {2}-/.test(line) && line.trim().includes(' '));
+    const lines = terminal.seen.replaceAll(/\x1b\[[0-9;]*m/g, '').split(/\r?\n/).filter((line) => !/^ {2}-/.test(line) && line.trim().includes(' '));
     const longest = Math.max(...lines.map((line) => line.length));
     assert.ok(longest <= columns && longest > columns - 12, `${columns}: ${longest}`);
   }
