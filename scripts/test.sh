@@ -41,7 +41,8 @@ built=$(date +%s)
 run=()
 [ "$preset" = tsan ] && run=(setarch "$(uname -m)" -R)
 status=0
-progress_tests "$log" "${run[@]}" ctest --preset "$preset" -j "$(nproc)" "$@" || status=$?
+# One more than there are processors: most end-to-end tests wait more than they compute.
+progress_tests "$log" "${run[@]}" ctest --preset "$preset" -j "$(($(nproc) + 1))" "$@" || status=$?
 echo "test.sh: $preset: packages and build $((built - began)) s, tests $(($(date +%s) - built)) s"
 # Budgets are for processors, not for their emulation.
 [ "$preset" = neon ] || scripts/cost.py tests "build/$preset" --over --since "$built" || status=$?

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/system/machine.h"
 #include "kernels/backend.h"
 #include "model/arch/table.h"
 #include "model/config.h"
@@ -278,9 +279,11 @@ Result<WeightLoader> begin_loading(const gguf::Reader& file, kernels::Backend& b
         "memory: no room to keep weights of two and three bits unpacked: they are unpacked for each product, which is "
         "slower");
   }
+  // Pages of a larger file could push each other out, or what other programs have in memory.
+  const bool fits = file.file_bytes() <= available_memory_bytes() / 2;
   return WeightLoader(file, backend,
                       {.in_place = plan.weights_in_place,
-                       .warm = options.warm_weights,
+                       .warm = options.warm_weights && fits,
                        .pack_cache = options.pack_cache,
                        .loaded_bytes = options.loaded_bytes,
                        .weight_names = options.weight_names,

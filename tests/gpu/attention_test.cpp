@@ -273,7 +273,7 @@ TEST_F(GpuAttention, FewRowsOfLongSequencesHaveTheBitsOfMany) {
     lab.store(other);
     const std::vector<float> many = lab.attend(together);
     const int32_t few = std::max(1, 32 / shape.group);
-    for (int32_t at = 0; at < kMany; at += 23) {
+    for (int32_t at = 0; at < kMany; at += kEmulated ? 46 : 23) {
       const int32_t rows = std::min(few, kMany - at);
       for (const int32_t count : {1, rows}) {
         const Part parts[] = {{1, begin, count}, {0, begin + at, count}};
@@ -334,6 +334,10 @@ TEST_F(GpuAttention, ManyRowsHaveTheBitsOfFew) {
       for (int32_t at = 0, rows = 0; at < part.rows; at += rows, row += rows) {
         rows = std::min(piece, part.rows - at);
         const Part few{part.sequence, part.begin + at, rows};
+        if (kEmulated && at / piece % 3 != 0) {  // which is slow: only a third of the pieces is compared
+          in_pieces.store({&few, 1});
+          continue;
+        }
         const std::vector<float> alone = in_pieces.attend({&few, 1});
         EXPECT_TRUE(kernels::cpu::same_bits(alone, rows_of(together, on_gpu.width(), row, rows)))
             << "sequence " << part.sequence << ", position " << few.begin;
