@@ -53,6 +53,7 @@ const elsewhere = [
   [/^cc chat\.c |^c\+\+ -std=c\+\+17 many\.cpp /, 'tests/library/install_test.py builds and runs the examples'],
   [/^(?:sudo |apt-get |docker |tar |systemctl |journalctl |loginctl |(?:mkdir|mv|ln|cp|touch) .*~\/)/, 'changes the machine: docs/install.md'],
   [/^cairn convert my-adapter/, 'src/convert/huggingface/convert_test.cpp makes an adapter and converts it'],
+  [/^cairn imatrix |^cairn quantize --(?:fit|imatrix) /, 'tests/e2e/quantising.test.mjs measures with a short text'],
   [/^pip install build\/package\//, 'a wheel, which takes minutes to build'],
   [/^scripts\/fuzz\.sh/, 'takes minutes: scripts/test_rest.sh runs it'],
   [/^node tests\/clients\/|^export |^(?:[A-Z_]+=\S+ +)*(?:claude|copilot|qwen)\b/, 'needs clients that are installed: tests/clients/run.mjs runs them'],

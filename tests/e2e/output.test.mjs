@@ -50,6 +50,18 @@ const runs = {
   key: () => ['bob'],
   'bench serve': ({ url }) => ['--url', url, '--requests', '1', '-n', '2'],
   'bench model': () => [story, '--prompt', '4', '--answer', '2', '--ctx', '512'],
+  'bench context': () => [story, '--depths', '16,32', '--answer', '2'],
+  'bench recall': () => [story, '--tokens', '1000', '--scenes', '10', '--facts', '2'],
+  'gguf set': () => [story, path.join(folder, 'set.gguf'), 'general.name=x'],
+  'gguf remove': () => [story, path.join(folder, 'removed.gguf'), 'general.name'],
+  'gguf split': () => [story, path.join(folder, 'parts'), '--max-tensors', '20'],
+  'gguf merge': () => {
+    assert.equal(cairn(['gguf', 'split', story, path.join(folder, 'whole'), '--max-tensors', '24']).status, 0);
+    return [path.join(folder, 'whole-00001-of-00002.gguf'), path.join(folder, 'merged.gguf')];
+  },
+  'gguf splice': () => [story, path.join(folder, 'spliced.gguf'), '--from', story, '--tensors', 'ffn'],
+  'gguf diff': () => [story, story],
+  'gguf verify': () => [story],
   ps: ({ url }) => ['--url', url],
   stop: ({ url }) => ['stories', '--url', url],
   show: () => [story],
