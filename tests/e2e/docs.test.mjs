@@ -96,7 +96,7 @@ for (const name of ['README.md', ...pages]) {
       run.set(name, (run.get(name) ?? 0) + 1);
       test(`${name}: ${command.slice(0, 80)}`, { skip: /--hollow|--preset|hollow\.gguf/.test(command) && withoutHoles(folder) }, () => {
         const done = spawnSync('bash', ['-c', here(command)], {
-          cwd: folder, input: 'Hello!\n', encoding: 'utf8', timeout: 60_000,
+          cwd: folder, input: 'Hello!\n', encoding: 'utf8', timeout: 120_000,
           env: { ...process.env, HF_ENDPOINT: hubUrl, CAIRN_OLLAMA_REGISTRY: hubUrl, XDG_DATA_HOME: path.join(folder, 'data'),
             CAIRN_PORT: String(server.port) },  // where commands look for a server that are given none
         });
