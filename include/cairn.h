@@ -45,7 +45,7 @@ typedef enum cairn_code {
   CAIRN_OK = 0,
   CAIRN_INVALID_ARGUMENT = 1,        /* a request, an option or an argument has a value that cannot be used */
   CAIRN_NOT_FOUND = 2,               /* there is no such file or model */
-  CAIRN_UNSUPPORTED = 3,             /* well-formed, but not implemented */
+  CAIRN_UNSUPPORTED = 3,             /* a form of file or model that Cairn does not run */
   CAIRN_CORRUPT_FILE = 4,            /* the bytes of a file contradict its format */
   CAIRN_TOO_LARGE = 5,               /* over a limit, which the message names */
   CAIRN_OUT_OF_MEMORY = 6,           /* the plan of the memory, or an allocation, does not fit */

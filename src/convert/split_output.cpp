@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <ranges>
 #include <utility>
 
 #include "base/system/mapped_file.h"
@@ -81,7 +82,9 @@ gguf::Writer& SplitOutput::of(size_t tensor) {
 }
 
 Result<void> SplitOutput::finish() {
-  for (gguf::Writer& writer : writers_) CAIRN_TRY_VOID(writer.finish());
+  // First all reach the disk, which takes long; then they get their names, the first file, which opens the set, last.
+  for (gguf::Writer& writer : writers_) CAIRN_TRY_VOID(writer.sync());
+  for (gguf::Writer& writer : std::views::reverse(writers_)) CAIRN_TRY_VOID(writer.finish());
   return {};
 }
 

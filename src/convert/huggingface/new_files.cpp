@@ -10,7 +10,7 @@
 
 #include "base/system/machine.h"
 #include "base/system/thread_pool.h"
-#include "gguf/split.h"
+#include "convert/split_output.h"
 #include "gguf/writer.h"
 #include "quant/codec.h"
 
@@ -23,23 +23,6 @@ constexpr int64_t kWrittenElements = 4 << 20;
 
 int64_t tensor_bytes(const PlannedTensor& tensor, TensorType type) {
   return tensor.rows->count() * row_bytes(type, tensor.rows->length());
-}
-
-// The index of the first tensor of each file, and the end.
-std::vector<size_t> file_begins(std::span<const PlannedTensor> tensors, std::span<const TensorType> types,
-                                int64_t bytes_max) {
-  std::vector<size_t> begins = {0};
-  int64_t bytes = 0;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const int64_t more = tensor_bytes(tensors[i], types[i]);
-    if (bytes_max > 0 && bytes > 0 && bytes + more > bytes_max) {
-      begins.push_back(i);
-      bytes = 0;
-    }
-    bytes += more;
-  }
-  begins.push_back(tensors.size());
-  return begins;
 }
 
 // Converts the rows of one tensor.
@@ -116,56 +99,38 @@ class TensorWriter {
   std::vector<std::vector<float>>& scratch_;
 };
 
-void set_split_keys(gguf::Writer& writer, size_t part, size_t parts, size_t tensors) {
-  writer.set_integer("split.no", gguf::ValueType::kU16, static_cast<int64_t>(part));
-  writer.set_integer("split.count", gguf::ValueType::kU16, static_cast<int64_t>(parts));
-  writer.set_integer("split.tensors.count", gguf::ValueType::kI32, static_cast<int64_t>(tensors));
-}
-
 }  // namespace
 
 Result<std::vector<std::filesystem::path>> write_files(const std::filesystem::path& out, const Conversion& conversion,
                                                        std::span<const TensorType> types,
                                                        const ConvertOptions& options) {
   const std::span<const PlannedTensor> tensors = conversion.tensors();
-  const std::vector<size_t> begins = file_begins(tensors, types, options.split_bytes);
-  const size_t parts = begins.size() - 1;
-  if (parts > gguf::kSplitsMax) {
-    return fail(Code::kInvalidArgument, "{} files would be written, and can be {} at most; let each have more bytes",
-                parts, gguf::kSplitsMax);
-  }
+  std::vector<gguf::Tensor> declared;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    declared.push_back({.name = tensors[i].name, .type = types[i], .shape = tensors[i].shape, .bytes = {}});
+  std::vector<size_t> first = {0};  // tensors of each file
+  if (options.split_bytes > 0) first = parts_of_size(declared, types, options.split_bytes);
+  const auto parts = static_cast<uint32_t>(first.size());
+  CAIRN_TRY(SplitOutput output, SplitOutput::create(out, declared, types, std::move(first)));
+  conversion.metadata().write(output.first());
+
   const int threads = options.threads == 0 ? usable_cores() : options.threads;
   ThreadPool pool(threads);
   std::vector<std::vector<float>> scratch(static_cast<size_t>(threads));
   ConvertProgress progress{{}, 0, static_cast<int64_t>(tensors.size()), 0, 0};
   for (size_t i = 0; i < tensors.size(); ++i) progress.bytes_total += tensor_bytes(tensors[i], types[i]);
-
-  std::vector<std::filesystem::path> paths;
-  std::vector<gguf::Writer> writers;
-  for (size_t part = 0; part < parts; ++part) {
-    std::filesystem::path path = out;
-    if (parts > 1) {
-      const gguf::SplitName name{out.stem().string(), 1, static_cast<uint32_t>(parts)};
-      path.replace_filename(gguf::split_file_name(name, static_cast<uint32_t>(part + 1)));
-    }
-    CAIRN_TRY(gguf::Writer writer, gguf::Writer::create(path));
-    if (part == 0) conversion.metadata().write(writer);
-    if (parts > 1) set_split_keys(writer, part, parts, tensors.size());
-    for (size_t i = begins[part]; i < begins[part + 1]; ++i)
-      writer.declare(tensors[i].name, types[i], tensors[i].shape);
-    for (size_t i = begins[part]; i < begins[part + 1]; ++i) {
-      progress.tensor = tensors[i].name;
-      progress.tensor_index = static_cast<int64_t>(i);
-      CAIRN_TRY_VOID(TensorWriter(tensors[i], types[i], pool, scratch).write(writer, [&](int64_t bytes) {
-        progress.bytes_done += bytes;
-        if (options.progress) options.progress(progress);
-      }));
-      conversion.checkpoint().release();
-    }
-    writers.push_back(std::move(writer));
-    paths.push_back(std::move(path));
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    progress.tensor = tensors[i].name;
+    progress.tensor_index = static_cast<int64_t>(i);
+    CAIRN_TRY_VOID(TensorWriter(tensors[i], types[i], pool, scratch).write(output.of(i), [&](int64_t bytes) {
+      progress.bytes_done += bytes;
+      if (options.progress) options.progress(progress);
+    }));
+    conversion.checkpoint().release();
   }
-  for (gguf::Writer& writer : writers) CAIRN_TRY_VOID(writer.finish());
+  CAIRN_TRY_VOID(output.finish());
+  std::vector<std::filesystem::path> paths;
+  for (uint32_t part = 0; part < parts; ++part) paths.push_back(SplitOutput::path_of(out, part, parts));
   return paths;
 }
 
