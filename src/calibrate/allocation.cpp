@@ -52,8 +52,9 @@ Result<std::vector<size_t>> allocate(std::span<const std::vector<TypeOption>> te
   }
   if (used > bytes) {
     return fail(Code::kInvalidArgument,
-                "the tensors take at least {} bytes, with the smallest types that their rows can have, not {}", used,
-                bytes);
+                "the tensors take at least {} bytes, with the smallest types that their rows can have, and {} are left "
+                "for them",
+                used, std::max<int64_t>(bytes, 0));
   }
   std::priority_queue<Step> steps;
   const auto add_step = [&](size_t tensor) {

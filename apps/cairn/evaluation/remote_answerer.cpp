@@ -75,7 +75,8 @@ Result<std::vector<std::string>> model_names(ServerClient& server) {
   CAIRN_TRY(const net::HttpReply reply, server.get("/v1/models"));
   if (reply.status == kUnauthorized) return std::unexpected(server.refusal(reply));
   std::vector<std::string> names;
-  const ordered_json data = member_of(ordered_json::parse(reply.body, nullptr, false), "data");
+  const auto body = read_json(reply.body);
+  const ordered_json data = member_of(body ? *body : ordered_json(), "data");
   if (!reply.success() || !data.is_array()) return names;
   for (const ordered_json& model : data)
     if (std::string id = text_member_of(model, "id"); !id.empty()) names.push_back(std::move(id));

@@ -287,6 +287,9 @@ TEST(Safetensors, DamagedHeadersAreRefused) {
   TensorFile unknown;
   unknown.add("a", "F3", {1}, "1");
   EXPECT_THAT(parse(unknown.bytes()).error().text(), HasSubstr("F3"));
+  const uint64_t brackets = 1 << 20;
+  const std::string deep = std::string(reinterpret_cast<const char*>(&brackets), 8) + std::string(brackets, '[');
+  EXPECT_THAT(parse(deep).error().text(), HasSubstr("nested deeper than 64 levels"));
 }
 
 TEST(PreTokenizerName, FindsPublishedPatterns) {

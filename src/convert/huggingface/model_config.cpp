@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/text/json.h"
 #include "base/text/text_file.h"
 
 namespace cairn::convert {
@@ -22,18 +23,36 @@ std::optional<int64_t> integer_of(const nlohmann::json& value) {
   return static_cast<int64_t>(number);
 }
 
+Result<nlohmann::json> read_document(const std::filesystem::path& path, size_t bytes_max) {
+  CAIRN_TRY(const std::string text, read_text_file(path.string(), path.string(), bytes_max));
+  auto json = parse_json(text);
+  if (!json) return fail(json.error().code, "{}: the file {}", path.string(), json.error().message);
+  return json;
+}
+
 }  // namespace
 
+Result<nlohmann::json> parse_json(std::string_view text) {
+  // What is nested too deep is left out, so that a few megabytes of brackets do not take gigabytes.
+  bool too_deep = false;
+  const auto shallow = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+    too_deep = too_deep || depth > kJsonDepthMax;
+    return depth <= kJsonDepthMax;
+  };
+  nlohmann::json json = nlohmann::json::parse(text, shallow, false);
+  if (too_deep) return fail(Code::kCorruptFile, "is nested deeper than {} levels", kJsonDepthMax);
+  if (json.is_discarded()) return fail(Code::kCorruptFile, "is no JSON");
+  return json;
+}
+
 Result<nlohmann::json> read_json_file(const std::filesystem::path& path, size_t bytes_max) {
-  CAIRN_TRY(const std::string text, read_text_file(path.string(), path.string(), bytes_max));
-  nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  CAIRN_TRY(nlohmann::json json, read_document(path, bytes_max));
   if (!json.is_object()) return fail(Code::kCorruptFile, "{}: the file is no JSON object", path.string());
   return json;
 }
 
 Result<nlohmann::json> read_json_list(const std::filesystem::path& path, size_t bytes_max) {
-  CAIRN_TRY(const std::string text, read_text_file(path.string(), path.string(), bytes_max));
-  nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  CAIRN_TRY(nlohmann::json json, read_document(path, bytes_max));
   if (!json.is_array()) return fail(Code::kCorruptFile, "{}: the file is no JSON list", path.string());
   return json;
 }

@@ -20,7 +20,11 @@ namespace cairn::convert {
 inline constexpr size_t kJsonFileBytesMax = 32 << 20;
 inline constexpr size_t kTokenizerFileBytesMax = 128 << 20;
 
-/// Reads a JSON object. Errors: those of read_text_file, kCorruptFile (no JSON object).
+/// Reads JSON whose objects may have more members than read_json of base takes, as vocabularies do. Errors:
+/// kCorruptFile (no JSON, or nested deeper than kJsonDepthMax), with a message that continues a name for the text.
+Result<nlohmann::json> parse_json(std::string_view text);
+
+/// Reads a JSON object. Errors: those of read_text_file and parse_json, kCorruptFile (no JSON object).
 Result<nlohmann::json> read_json_file(const std::filesystem::path& path, size_t bytes_max);
 /// The same, and an empty object for a file that is not there.
 Result<nlohmann::json> read_json_file_if_there(const std::filesystem::path& path, size_t bytes_max);

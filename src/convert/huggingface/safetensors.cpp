@@ -10,6 +10,7 @@
 
 #include "base/text/printable.h"
 #include "base/text/utf8.h"
+#include "convert/huggingface/model_config.h"
 
 namespace cairn::convert {
 namespace {
@@ -116,7 +117,9 @@ Result<std::vector<NamedTensor>> parse_safetensors(std::span<const std::byte> fi
     return fail(Code::kCorruptFile, "the safetensors header of {} bytes ends after the file", length);
   }
   const char* text = reinterpret_cast<const char*>(file.data()) + sizeof length;
-  const auto header = nlohmann::json::parse(text, text + length, nullptr, false);
+  const auto parsed = parse_json({text, length});
+  if (!parsed) return fail(parsed.error().code, "the safetensors header {}", parsed.error().message);
+  const nlohmann::json& header = *parsed;
   if (!header.is_object()) return fail(Code::kCorruptFile, "the safetensors header is no JSON object");
   std::vector<NamedTensor> tensors;
   for (const auto& [name, entry] : header.items()) {
